@@ -1,0 +1,45 @@
+# A fresh machine needs Python >= 3.11 and make; these targets do the rest.
+PYTHON ?= python3
+PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints-dev.txt
+
+.PHONY: demo test check bench clean
+
+demo: .venv/installed
+	.venv/bin/clusterfug demo
+
+# Compiled kernels first; then the small tests once more with the kernels interpreted, so that
+# coverage counts the lines inside them.
+test: .venv/installed-dev
+	.venv/bin/python -m coverage erase
+	.venv/bin/python -m coverage run -m pytest
+	NUMBA_DISABLE_JIT=1 CLUSTERFUG_DATA= .venv/bin/python -m coverage run -m pytest -q -m "not large"
+	.venv/bin/python -m coverage combine --quiet
+	.venv/bin/python -m coverage report --fail-under=90
+
+check: .venv/installed-dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+bench: .venv/installed-bench
+	.venv/bin/python benchmarks/graphs.py
+	.venv/bin/python benchmarks/foundation.py
+
+clean:
+	git clean -xdf
+
+.venv/bin/python:
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'clusterfug needs Python >= 3.11, found ' + sys.version)"
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml constraints-dev.txt | .venv/bin/python
+	$(PIP) --editable .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(PIP) --editable ".[dev]"
+	touch $@
+
+.venv/installed-bench: .venv/installed-dev
+	$(PIP) --editable ".[bench]"
+	touch $@

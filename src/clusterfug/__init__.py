@@ -1,0 +1,43 @@
+"""Clustering without choosing the number of clusters: dense multicut on feature vectors.
+
+The public names below are loaded when first used, so that importing clusterfug is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clusterfug.estimator import DenseMulticut
+    from clusterfug.problem import DenseProblem, objective
+    from clusterfug.result import Clustering
+    from clusterfug.solve import dense_multicut, multicut
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Clustering",
+    "DenseMulticut",
+    "DenseProblem",
+    "dense_multicut",
+    "multicut",
+    "objective",
+]
+
+_HOME = {
+    "Clustering": "result",
+    "DenseMulticut": "estimator",
+    "DenseProblem": "problem",
+    "dense_multicut": "solve",
+    "multicut": "solve",
+    "objective": "problem",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'clusterfug' has no attribute {name!r}")
+    return getattr(import_module(f"clusterfug.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

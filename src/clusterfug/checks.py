@@ -1,0 +1,100 @@
+"""Validation: every error a user can cause, in one line that says what to do, before any work."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Costs are products of two features; beyond this they would leave the range of float64.
+LARGEST = 1e150
+
+_BLOCK_BYTES = 1 << 24
+
+
+def one_of(name: str, value: object, known: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
+    return value
+
+
+def number(name: str, value: object, minimum: float = -np.inf) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+    result = float(value)
+    if not np.isfinite(result) or abs(result) > LARGEST:
+        raise ValueError(f"{name} must be a finite number, not {result}")
+    if result < minimum:
+        raise ValueError(f"{name} must be at least {minimum:g}, not {result:g}")
+    return result
+
+
+def count(name: str, value: object, minimum: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, not {value}")
+    return int(value)
+
+
+def numeric(name: str, array: Any) -> NDArray[Any]:
+    """An array of real numbers as it lies (a memory map stays one), or a TypeError."""
+    if hasattr(array, "toarray"):
+        raise TypeError(f"{name} is a sparse matrix: convert it with .toarray() first")
+    array = np.asanyarray(array)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, not {array.dtype}")
+    return array
+
+
+def features(X: Any) -> NDArray[Any]:
+    """(n, d) finite features, C-contiguous, in float32 or (if X needs it) float64; no other copy."""
+    X = numeric("X", X)
+    if X.ndim != 2:
+        raise ValueError(f"X must be 2-D, one row per item, not {X.ndim}-D; reshape it")
+    if X.shape[0] == 0:
+        raise ValueError("X has no rows: there is nothing to cluster")
+    if X.shape[1] == 0:
+        raise ValueError("X has no columns: every item needs at least one feature")
+    dtype = np.float64 if np.result_type(X.dtype, np.float32) != np.float32 else np.float32
+    step = max(1, _BLOCK_BYTES // (X.shape[1] * X.dtype.itemsize))
+    for start in range(0, X.shape[0], step):
+        block = X[start : start + step]
+        if max(float(block.max()), -float(block.min())) <= LARGEST:  # False for NaN too
+            continue
+        with np.errstate(invalid="ignore"):
+            good = np.isfinite(block) & (np.abs(block) <= LARGEST)
+        row, column = np.argwhere(~good)[0]
+        value = block[row, column]
+        what = "is too large to square" if np.isfinite(value) else "is not finite"
+        raise ValueError(
+            f"X has a value that {what}: {value} in row {start + row}, column {column}"
+            "; remove or replace such rows"
+        )
+    return np.ascontiguousarray(np.asarray(X), dtype=dtype)
+
+
+def per_item(name: str, values: Any, n: int) -> NDArray[np.float64]:
+    """n finite numbers >= 0, as float64; a scalar is repeated."""
+    values = numeric(name, values)
+    if values.ndim == 0:
+        values = np.full(n, values[()])
+    if values.shape != (n,):
+        raise ValueError(f"{name} must have one number per item, shape ({n},), not {values.shape}")
+    result = values.astype(np.float64)
+    bad = np.flatnonzero(~(np.isfinite(result) & (result >= 0) & (result <= LARGEST)))
+    if len(bad):
+        raise ValueError(
+            f"{name} must be finite and not negative: {result[bad[0]]} at item {bad[0]}"
+        )
+    return result
+
+
+def labels(values: Any, n: int) -> NDArray[np.int64]:
+    """n integer labels, any numbering."""
+    values = np.asarray(values)
+    if values.dtype.kind not in "iu":
+        raise TypeError(f"labels must be integers, not {values.dtype}")
+    if values.shape != (n,):
+        raise ValueError(f"labels must have one entry per item, shape ({n},), not {values.shape}")
+    return values.astype(np.int64)

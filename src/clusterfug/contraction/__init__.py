@@ -1,0 +1,1 @@
+"""Merging: each algorithm takes a problem and returns its contraction history."""

@@ -1,0 +1,294 @@
+"""GAEC on explicit graphs (Algorithm 1): contract the edge of largest cost until none attracts.
+
+Attractive edges wait in a heap; an entry that no longer describes its edge is dropped when it comes
+up. A contraction walks the shorter of the two adjacency lists and finds parallel edges in a hash
+table of node pairs, so a node's edges are moved O(log n) times.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from clusterfug.contraction.history import MERGE, record
+from clusterfug.costs import Floats, Ints
+from clusterfug.neighbours.exact import Progress
+
+_WORK = 1_000_000  # heap and adjacency operations per kernel call: a fraction of a second
+FINISHED, INTERRUPTED, HEAP_FULL = range(3)
+
+# Counters of a contraction, in Graph.counts.
+MERGES, HEAP = range(2)
+
+
+class Graph(NamedTuple):
+    """A graph under contraction. A node lives in the slot of one of its items; `lowest` names it."""
+
+    ends: Ints  # (m, 2) slots of an edge's two ends; -1 for an edge that is gone
+    costs: Floats  # (m,)
+    head: Ints  # (n,) first half-edge of a slot; half-edge 2 e + s is end s of edge e
+    following: Ints  # (2 m,) next half-edge in the same slot, -1 at the end
+    degree: Ints  # (n,)
+    lowest: Ints  # (n,) lowest item of the node in a slot
+    keys: Ints  # hash table of node pairs, open addressing; -1 for an empty place
+    edges: Ints  # hash table: the edge of a pair
+    merges: Any  # (n,) MERGE records
+    counts: Ints
+
+
+class Heap(NamedTuple):
+    """Largest cost first, then the smaller lowest item, then the other."""
+
+    costs: Floats
+    low: Ints
+    high: Ints
+    edges: Ints
+
+
+def gaec(
+    ends: NDArray[np.int64], costs: NDArray[np.float64], n: int, progress: Progress | None = None
+) -> NDArray[np.void]:
+    """The contraction history of a simple graph: no loops, no parallel edges."""
+    m = len(costs)
+    places = 1 << max(4, (2 * m).bit_length())
+    graph = Graph(
+        ends=ends.astype(np.int32),
+        costs=costs.astype(np.float64),
+        head=np.full(n, -1, dtype=np.int32),
+        following=np.full(2 * m, -1, dtype=np.int32),
+        degree=np.bincount(ends.ravel(), minlength=n).astype(np.int32),
+        lowest=np.arange(n, dtype=np.int32),
+        keys=np.full(places, -1, dtype=np.int64),
+        edges=np.empty(places, dtype=np.int32),
+        merges=np.empty(n, dtype=MERGE),
+        counts=np.zeros(2, dtype=np.int64),
+    )
+    heap = _heap(int(np.count_nonzero(costs > 0)) + n + 16)
+    for start in range(0, m, _WORK):
+        add_edges(graph, heap, start, min(m, start + _WORK))
+    while (status := contract(graph, heap, _WORK)) != FINISHED:
+        if status == HEAP_FULL:
+            heap = _grown(heap, int(graph.counts[HEAP]), n + 2 * m)
+        if progress is not None:
+            progress("contraction", int(graph.counts[MERGES]), n)
+    return graph.merges[: graph.counts[MERGES]].copy()
+
+
+def _heap(size: int) -> Heap:
+    return Heap(
+        np.empty(size), *(np.empty(size, dtype=np.int32) for _ in range(3))
+    )
+
+
+def _grown(heap: Heap, used: int, least: int) -> Heap:
+    larger = _heap(max(2 * len(heap.costs), used + least))
+    for new, old in zip(larger, heap, strict=True):
+        new[:used] = old[:used]
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def add_edges(graph: Graph, heap: Heap, start: int, stop: int) -> None:
+    for e in range(start, stop):
+        store(graph, graph.ends[e, 0], graph.ends[e, 1], e)
+        for side in range(2):
+            slot = graph.ends[e, side]
+            graph.following[2 * e + side] = graph.head[slot]
+            graph.head[slot] = 2 * e + side
+        if graph.costs[e] > 0:
+            push(graph, heap, e)
+
+
+@njit(cache=True, nogil=True)
+def contract(graph: Graph, heap: Heap, work: int) -> int:
+    """Contract until no edge attracts, `work` operations are done or the heap may overflow."""
+    while work > 0:
+        if graph.counts[HEAP] == 0:
+            return FINISHED
+        e = heap.edges[0]
+        a, b = graph.ends[e]
+        if a < 0 or not is_current(graph, heap, a, b):
+            pop(graph, heap)
+            work -= 1
+            continue
+        room = heap.costs.shape[0] - graph.counts[HEAP]
+        if room < graph.degree[a] + graph.degree[b]:
+            return HEAP_FULL
+        record(
+            graph.merges[graph.counts[MERGES]], heap.low[0], heap.high[0], heap.costs[0]
+        )
+        graph.counts[MERGES] += 1
+        pop(graph, heap)
+        if graph.degree[a] < graph.degree[b]:
+            a, b = b, a
+        work -= 8 + graph.degree[b]
+        remove(graph, a, b)
+        graph.ends[e, 0] = -1
+        graph.degree[a] -= 1
+        if graph.lowest[b] < graph.lowest[a]:
+            # The node gets a new name; ties are decided by names, so its edges queue anew.
+            work -= graph.degree[a]
+            graph.lowest[a] = graph.lowest[b]
+            queue_edges(graph, heap, a)
+        move_edges(graph, heap, b, a)
+    return INTERRUPTED
+
+
+@njit(cache=True, nogil=True)
+def is_current(graph: Graph, heap: Heap, a: int, b: int) -> bool:
+    """Whether the top of the heap still describes its edge, which has ends in slots a and b."""
+    low, high = graph.lowest[a], graph.lowest[b]
+    if low > high:
+        low, high = high, low
+    return (
+        heap.costs[0] == graph.costs[heap.edges[0]]
+        and heap.low[0] == low
+        and heap.high[0] == high
+    )
+
+
+@njit(cache=True, nogil=True)
+def queue_edges(graph: Graph, heap: Heap, slot: int) -> None:
+    half = graph.head[slot]
+    while half >= 0:
+        e = half >> 1
+        if graph.ends[e, 0] >= 0 and graph.costs[e] > 0:
+            push(graph, heap, e)
+        half = graph.following[half]
+
+
+@njit(cache=True, nogil=True)
+def move_edges(graph: Graph, heap: Heap, source: int, target: int) -> None:
+    """Give the edges of one slot to another; costs of edges that become parallel add."""
+    half = graph.head[source]
+    while half >= 0:
+        e, side = half >> 1, half & 1
+        after = graph.following[half]
+        if graph.ends[e, 0] >= 0:
+            other = graph.ends[e, 1 - side]
+            remove(graph, source, other)
+            parallel = edge_between(graph, target, other)
+            if parallel >= 0:
+                graph.costs[parallel] += graph.costs[e]
+                graph.ends[e, 0] = -1
+                graph.degree[other] -= 1
+                e = parallel
+            else:
+                graph.ends[e, side] = target
+                store(graph, target, other, e)
+                graph.following[half] = graph.head[target]
+                graph.head[target] = half
+                graph.degree[target] += 1
+            if graph.costs[e] > 0:
+                push(graph, heap, e)
+        half = after
+
+
+# The heap.
+
+
+@njit(cache=True, nogil=True)
+def is_before(heap: Heap, s: int, t: int) -> bool:
+    if heap.costs[s] != heap.costs[t]:
+        return heap.costs[s] > heap.costs[t]
+    if heap.low[s] != heap.low[t]:
+        return heap.low[s] < heap.low[t]
+    return heap.high[s] < heap.high[t]
+
+
+@njit(cache=True, nogil=True)
+def swap(heap: Heap, s: int, t: int) -> None:
+    heap.costs[s], heap.costs[t] = heap.costs[t], heap.costs[s]
+    heap.low[s], heap.low[t] = heap.low[t], heap.low[s]
+    heap.high[s], heap.high[t] = heap.high[t], heap.high[s]
+    heap.edges[s], heap.edges[t] = heap.edges[t], heap.edges[s]
+
+
+@njit(cache=True, nogil=True)
+def push(graph: Graph, heap: Heap, e: int) -> None:
+    low, high = graph.lowest[graph.ends[e, 0]], graph.lowest[graph.ends[e, 1]]
+    at = graph.counts[HEAP]
+    heap.costs[at] = graph.costs[e]
+    heap.low[at] = min(low, high)
+    heap.high[at] = max(low, high)
+    heap.edges[at] = e
+    graph.counts[HEAP] = at + 1
+    while at > 0 and is_before(heap, at, (at - 1) >> 1):
+        swap(heap, at, (at - 1) >> 1)
+        at = (at - 1) >> 1
+
+
+@njit(cache=True, nogil=True)
+def pop(graph: Graph, heap: Heap) -> None:
+    size = graph.counts[HEAP] - 1
+    graph.counts[HEAP] = size
+    swap(heap, 0, size)
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            return
+        if child + 1 < size and is_before(heap, child + 1, child):
+            child += 1
+        if not is_before(heap, child, at):
+            return
+        swap(heap, child, at)
+        at = child
+
+
+# The hash table: linear probing; removal closes the gap, so there are no tombstones.
+
+
+@njit(cache=True, nogil=True)
+def key_of(graph: Graph, a: int, b: int) -> int:
+    n = np.int64(graph.head.shape[0])
+    return min(a, b) * n + max(a, b)
+
+
+@njit(cache=True, nogil=True)
+def home_of(graph: Graph, key: int) -> int:
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    return np.int64(mixed & np.uint64(graph.keys.shape[0] - 1))
+
+
+@njit(cache=True, nogil=True)
+def place_of(graph: Graph, key: int) -> int:
+    """Where a key is, or the empty place where it would go."""
+    mask = graph.keys.shape[0] - 1
+    at = home_of(graph, key)
+    while graph.keys[at] >= 0 and graph.keys[at] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@njit(cache=True, nogil=True)
+def edge_between(graph: Graph, a: int, b: int) -> int:
+    at = place_of(graph, key_of(graph, a, b))
+    return graph.edges[at] if graph.keys[at] >= 0 else -1
+
+
+@njit(cache=True, nogil=True)
+def store(graph: Graph, a: int, b: int, e: int) -> None:
+    key = key_of(graph, a, b)
+    at = place_of(graph, key)
+    graph.keys[at] = key
+    graph.edges[at] = e
+
+
+@njit(cache=True, nogil=True)
+def remove(graph: Graph, a: int, b: int) -> None:
+    mask = graph.keys.shape[0] - 1
+    gap = place_of(graph, key_of(graph, a, b))
+    at = gap
+    while True:
+        at = (at + 1) & mask
+        if graph.keys[at] < 0:
+            break
+        home = home_of(graph, graph.keys[at])
+        if (at - home) & mask >= (at - gap) & mask:  # its probe sequence passes through the gap
+            graph.keys[gap] = graph.keys[at]
+            graph.edges[gap] = graph.edges[at]
+            gap = at
+    graph.keys[gap] = -1

@@ -1,0 +1,31 @@
+"""The contraction history: what every algorithm here returns, and the clustering it stands for."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from clusterfug.result import number_by_first_appearance
+
+#: One record per contraction: node j was merged into node i (i < j) at this cost. A node is named by
+#: the lowest item in it.
+MERGE = np.dtype([("i", np.int64), ("j", np.int64), ("cost", np.float64)])
+
+
+@njit(cache=True, nogil=True)
+def record(merge: Any, i: int, j: int, cost: float) -> None:
+    merge["i"] = i
+    merge["j"] = j
+    merge["cost"] = cost
+
+
+def labels_of_merges(n: int, merges: NDArray[Any]) -> NDArray[np.int64]:
+    """Labels of n items after a contraction history."""
+    root = np.arange(n)
+    root[merges["j"]] = merges["i"]  # a node is merged into a lower one at most once
+    while True:
+        above = root[root]
+        if np.array_equal(above, root):
+            return number_by_first_appearance(root)
+        root = above

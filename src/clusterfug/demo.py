@@ -1,0 +1,36 @@
+"""The main job on data that everybody has: scikit-learn's 1,797 handwritten digits."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from clusterfug.contact_sheet import contact_sheet, write_png
+from clusterfug.instances.files import Features, write_instance, write_labels
+from clusterfug.preprocess import mean_feature, prepare
+from clusterfug.result import Clustering
+from clusterfug.solve import dense_multicut
+
+
+class Demo(NamedTuple):
+    result: Clustering
+    ami: float
+    files: tuple[Path, ...]
+
+
+def run_demo(folder: Path, threshold: float = 0.4) -> Demo:
+    """Cluster the digits; write features, labels and a contact sheet of the clusters to a folder."""
+    from sklearn.datasets import load_digits
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    folder.mkdir(parents=True, exist_ok=True)
+    digits = load_digits()
+    raw = digits.data.astype(np.float32)
+    result = dense_multicut(prepare(raw, "cosine", mean_feature(raw)), threshold)
+    files = folder / "digits.npy", folder / "labels.npy", folder / "clusters.png"
+    write_instance(files[0], Features(raw), threshold)
+    write_labels(files[1], result.labels)
+    images = (digits.images * (255 / 16)).astype(np.uint8)
+    write_png(files[2], contact_sheet(images, result.labels))
+    ami = float(adjusted_mutual_info_score(digits.target, result.labels))
+    return Demo(result, ami, files)

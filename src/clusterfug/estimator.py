@@ -1,0 +1,136 @@
+"""DenseMulticut: the scikit-learn shell over `dense_multicut`."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from clusterfug import checks
+from clusterfug.preprocess import mean_feature, prepare
+from clusterfug.problem import DenseProblem, cluster_means, most_similar
+from clusterfug.solve import MEMORY_LIMIT, dense_multicut
+
+
+class DenseMulticut(ClusterMixin, BaseEstimator):
+    """Clustering that finds the number of clusters itself, by dense multicut.
+
+    Every pair of items attracts or repels by the cosine (or inner product) of its features minus a
+    threshold, and the clustering minimises the total cost of the pairs it separates.
+
+    Parameters
+    ----------
+    threshold : float, default=0.4
+        Similarity at which a pair neither attracts nor repels. Larger gives more clusters.
+        ``clusterfug inspect`` shows what share of pairs attracts at each threshold.
+    alpha : float or array of shape (n_samples,), default=None
+        Used instead of `threshold` when given: cost = <f_i, f_j> - alpha_i * alpha_j.
+    prefer : {"small", "large"}, default="small"
+        Sign of the alpha term; "large" adds it.
+    metric : {"cosine", "inner_product"}, default="cosine"
+        "cosine" scales rows to length 1 (a zero row stays zero); "inner_product" leaves them.
+    center : bool, default=False
+        Subtract the mean feature first. Advisable when most cosines are high.
+    algorithm : {"auto", "gaec", "dgaec", "dgaec-inc"}, default="auto"
+        See `dense_multicut`.
+    k : int, default=None
+        Neighbours kept per node; None lets the algorithm choose.
+    memory_limit : int, default=4 GiB
+        Bytes that algorithm="gaec" may use for its n x n costs.
+
+    Attributes
+    ----------
+    labels_ : int64 array of shape (n_samples,)
+        Cluster of each sample, numbered by first appearance.
+    n_clusters_ : int
+    objective_ : float
+        Total cost of the pairs separated (lower is better).
+    inside_ : float
+        Total cost of the pairs kept together (higher is better).
+    cluster_centers_ : array of shape (n_clusters_, n_features_in_)
+        Mean feature of each cluster, after preprocessing.
+    mean_ : array of shape (n_features_in_,) or None
+        What was subtracted from the features.
+    result_ : Clustering
+        The whole result: contraction history, trace, seconds.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clusterfug import DenseMulticut
+    >>> X = np.array([[1, 0], [2, 0.1], [0, 1], [0.1, 3]])
+    >>> model = DenseMulticut(threshold=0.5).fit(X)
+    >>> model.labels_, model.predict([[5, 1]])
+    (array([0, 0, 1, 1]), array([0]))
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.4,
+        *,
+        alpha: Any = None,
+        prefer: str = "small",
+        metric: str = "cosine",
+        center: bool = False,
+        algorithm: str = "auto",
+        k: int | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        self.threshold = threshold
+        self.alpha = alpha
+        self.prefer = prefer
+        self.metric = metric
+        self.center = center
+        self.algorithm = algorithm
+        self.k = k
+        self.memory_limit = memory_limit
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array of shape (n_samples,), default=None
+            Sample i counts as that many samples. One of weight 0 takes no part and is labelled like
+            a new point.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        if sample_weight is not None:
+            sample_weight = checks.per_item("sample_weight", sample_weight, len(X))
+        self.mean_ = mean_feature(X, sample_weight) if self.center else None
+        features = prepare(X, self.metric, self.mean_)
+        problem = DenseProblem(
+            features,
+            self.threshold,
+            alpha=self.alpha,
+            prefer=self.prefer,
+            sample_weight=sample_weight,
+        )
+        self.result_ = dense_multicut(
+            problem, algorithm=self.algorithm, k=self.k, memory_limit=self.memory_limit
+        )
+        self.labels_ = self.result_.labels
+        self.n_clusters_ = self.result_.n_clusters
+        self.objective_ = self.result_.objective
+        self.inside_ = self.result_.inside
+        self.cluster_centers_ = cluster_means(features, self.labels_, problem.rows.weight)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
+        """Cluster the rows of X and return their labels."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The cluster whose mean feature has the largest inner product with each row of X.
+
+        Rows are preprocessed as in `fit`. There is never a new label; a row that was clustered may
+        be nearer to the mean of another cluster.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        features = prepare(X, self.metric, self.mean_)
+        return most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))

@@ -1,0 +1,149 @@
+"""The multicut problem of an explicit graph: a simple graph and one cost per edge, validated."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import checks
+
+_MOST_NODES = 2**31 - 1
+
+
+class GraphProblem:
+    """A graph with attractive (> 0) and repulsive (< 0) edges; see `multicut` for the parameters.
+
+    Attributes
+    ----------
+    edges : int64 array of shape (m, 2)
+        Each pair once, lower node first, sorted.
+    costs : float64 array of shape (m,)
+    n : int
+        Number of nodes.
+    """
+
+    def __init__(self, edges: Any, costs: Any = None, n_nodes: int | None = None) -> None:
+        if hasattr(edges, "tocoo"):
+            if costs is not None or n_nodes is not None:
+                raise ValueError("a sparse matrix brings its costs and nodes: give nothing beside it")
+            edges, costs, n_nodes = _pairs_of_matrix(edges)
+        elif costs is None:
+            raise ValueError(
+                "costs are missing: give edges (m, 2) and costs (m,), or a scipy sparse matrix "
+                "(for a full matrix use DenseProblem.from_costs)"
+            )
+        edges = _checked_edges(edges)
+        costs = _checked_costs(costs, len(edges))
+        highest = int(edges.max()) if len(edges) else -1
+        if n_nodes is None:
+            n_nodes = highest + 1
+            if n_nodes == 0:
+                raise ValueError("the graph has no edges: say how many nodes it has with n_nodes")
+        self.n = checks.count("n_nodes", n_nodes)
+        if highest >= self.n:
+            at = int(np.argmax(edges.max(axis=1) >= self.n))
+            raise ValueError(
+                f"edge {at} names node {edges[at].max()}, but the graph has nodes 0..{self.n - 1}"
+            )
+        if self.n > _MOST_NODES:
+            raise ValueError(f"at most {_MOST_NODES} nodes, not {self.n}")
+        self.edges, self.costs = _merge_parallel(edges, costs, self.n)
+
+    def inside(self, labels: Any) -> float:
+        """Total cost of the edges whose ends share a label."""
+        labels = checks.labels(labels, self.n)
+        kept = labels[self.edges[:, 0]] == labels[self.edges[:, 1]]
+        return float(self.costs[kept].sum())
+
+    @cached_property
+    def all_singletons(self) -> float:
+        """Objective of the clustering that cuts every edge: the total cost."""
+        return float(self.costs.sum())
+
+    def objective(self, labels: Any) -> float:
+        """Total cost of the edges that the labels cut."""
+        return self.all_singletons - self.inside(labels)
+
+
+def as_graph(edges: Any, costs: Any, n_nodes: int | None) -> GraphProblem:
+    """`edges` if it is a graph problem already (then nothing goes beside it), else the problem."""
+    if not isinstance(edges, GraphProblem):
+        return GraphProblem(edges, costs, n_nodes)
+    if costs is not None or n_nodes is not None:
+        raise ValueError("a GraphProblem brings its costs and nodes: give nothing beside it")
+    return edges
+
+
+def _checked_edges(edges: Any) -> NDArray[np.int64]:
+    edges = np.asarray(edges)
+    if edges.size == 0:
+        edges = edges.reshape(0, 2).astype(np.int64)
+    if edges.dtype.kind not in "iu":
+        raise TypeError(f"edges must be integers, not {edges.dtype}")
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise ValueError(f"edges must have shape (m, 2), not {edges.shape}")
+    edges = edges.astype(np.int64, copy=False)
+    negative = np.flatnonzero((edges < 0).any(axis=1))
+    if len(negative):
+        raise ValueError(f"edge {negative[0]} names a negative node: {edges[negative[0]].min()}")
+    loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
+    if len(loops):
+        raise ValueError(
+            f"edge {loops[0]} joins node {edges[loops[0], 0]} to itself: remove self-loops"
+        )
+    return edges
+
+
+def _checked_costs(costs: Any, m: int) -> NDArray[np.float64]:
+    costs = checks.numeric("costs", costs)
+    if costs.shape != (m,):
+        raise ValueError(f"costs must have one number per edge, shape ({m},), not {costs.shape}")
+    costs = costs.astype(np.float64, copy=False)
+    bad = np.flatnonzero(~(np.abs(costs) <= checks.LARGEST))
+    if len(bad):
+        raise ValueError(f"costs must be finite numbers: {costs[bad[0]]} at edge {bad[0]}")
+    return costs
+
+
+def _merge_parallel(
+    edges: NDArray[np.int64], costs: NDArray[np.float64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Sum the costs of edges with the same ends."""
+    keys = edges.min(axis=1) * n + edges.max(axis=1)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    keys = keys[first]
+    summed = np.add.reduceat(costs[order], first) if len(first) else costs
+    return np.stack([keys // n, keys % n], axis=1), summed
+
+
+def _pairs_of_matrix(
+    matrix: Any,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+    """Edges, costs and number of nodes of a symmetric or strictly triangular sparse matrix."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"a sparse cost matrix must be square, not {matrix.shape}")
+    checks.numeric("the sparse matrix", matrix.data if hasattr(matrix, "data") else matrix.tocoo().data)
+    coo = matrix.tocsr().tocoo()  # sums duplicate entries
+    rows, columns = (np.asarray(x, dtype=np.int64) for x in (coo.row, coo.col))
+    stored = coo.data != 0
+    rows, columns, data = rows[stored], columns[stored], coo.data[stored]
+    if np.any(rows == columns):
+        node = int(rows[np.argmax(rows == columns)])
+        raise ValueError(
+            f"the sparse matrix has a self-loop: entry ({node}, {node}); empty its diagonal"
+        )
+    upper = rows < columns
+    if upper.any() and not upper.all():
+        difference = (matrix - matrix.T).tocoo()
+        uneven = np.flatnonzero(difference.data != 0)
+        if len(uneven):
+            i, j = int(difference.row[uneven[0]]), int(difference.col[uneven[0]])
+            raise ValueError(
+                f"the sparse matrix is neither symmetric nor triangular: entries ({i}, {j}) and "
+                f"({j}, {i}) differ; use (A + A.T) / 2 or one triangle"
+            )
+        rows, columns, data = rows[upper], columns[upper], data[upper]
+    return np.stack([rows, columns], axis=1), data, int(matrix.shape[0])

@@ -1,0 +1,1 @@
+"""Readers and writers: everything that touches a file, and nothing that executes one."""

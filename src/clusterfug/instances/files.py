@@ -1,0 +1,271 @@
+"""Files to arrays and back, by the ending of their name.
+
+Features: .npy (memory-mapped), .npz, .csv, .parquet, and the text format FACTORIZED COMPLETE MULTICUT.
+Graphs: .npz as scipy saves a sparse matrix, and the text format MULTICUT. Labels: .npy, .csv, .parquet.
+Output appears under its name only when it is complete.
+"""
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.graph import GraphProblem
+from clusterfug.instances import text
+
+LABEL_ENDINGS = (".npy", ".csv", ".parquet")
+FEATURE_ENDINGS = (".npy", ".npz", ".csv", ".parquet", ".txt")
+GRAPH_ENDINGS = (".txt", ".npz")
+
+
+class Features(NamedTuple):
+    array: NDArray[Any]
+    threshold: float | None = None  # what the file itself subtracts, if it says so
+
+
+Instance = Features | GraphProblem
+
+
+def read(path: Path, dtype: Any = np.float32) -> Instance:
+    """The features or the graph in a file. Text becomes `dtype`; binary files keep theirs."""
+    check_readable(path)
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        return Features(_read_npy(path))
+    if ending == ".npz":
+        return _read_npz(path)
+    if ending == ".csv":
+        return Features(_read_csv(path, dtype))
+    if ending == ".parquet":
+        return Features(_read_parquet(path))
+    header = text.read_header(path)
+    if header == text.FACTORIZED:
+        return Features(*text.read_factorized(path, dtype))
+    if header == text.GRAPH:
+        return GraphProblem(*text.read_graph(path))
+    raise ValueError(
+        f"{path} is not a format known here: use {', '.join(FEATURE_ENDINGS[:-1])}, or a text file "
+        f"that starts with {text.FACTORIZED!r} or {text.GRAPH!r}"
+    )
+
+
+def read_column(path: Path) -> NDArray[Any]:
+    """One number per item, from a .npy file or a .csv file of one column."""
+    check_readable(path)
+    array = _read_npy(path) if path.suffix.lower() == ".npy" else _read_csv(path, np.float64)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{path} must hold one number per item, not an array of {array.shape}")
+    return array
+
+
+def write_instance(path: Path, instance: Instance, threshold: float) -> None:
+    """Features or a graph in the format that the ending names."""
+    ending = path.suffix.lower()
+    with _complete(path) as part:
+        if isinstance(instance, GraphProblem):
+            if ending == ".txt":
+                with part.open("w", encoding="utf-8") as file:
+                    text.write_graph(file, instance.edges, instance.costs)
+            else:
+                _write_sparse(part, instance)
+            return
+        array = instance.array
+        if ending == ".npy":
+            with part.open("wb") as binary:
+                np.save(binary, array, allow_pickle=False)
+        elif ending == ".npz":
+            with part.open("wb") as binary:
+                np.savez(binary, features=array)
+        elif ending == ".csv":
+            header = ",".join(f"f{p}" for p in range(array.shape[1]))
+            np.savetxt(part, array, text.format_of(array.dtype), ",", header=header, comments="")
+        elif ending == ".parquet":
+            _write_parquet(part, "features", array)
+        else:
+            with part.open("w", encoding="utf-8") as file:
+                text.write_factorized(file, array, threshold)
+
+
+def write_labels(path: Path, labels: NDArray[np.int64]) -> None:
+    """One label per item: an array, or a table with the column `label`."""
+    ending = path.suffix.lower()
+    with _complete(path) as part:
+        if ending == ".npy":
+            with part.open("wb") as binary:
+                np.save(binary, labels, allow_pickle=False)
+        elif ending == ".csv":
+            np.savetxt(part, labels, fmt="%d", header="label", comments="")
+        else:
+            _write_parquet(part, "label", labels)
+
+
+def check_readable(path: Path) -> None:
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a file")
+    if path.suffix.lower() == ".parquet":
+        _pyarrow()
+
+
+def check_writable(path: Path, endings: tuple[str, ...]) -> None:
+    """Find out before the work whether the output can be written after it."""
+    ending = path.suffix.lower()
+    if ending not in endings:
+        raise ValueError(f"cannot write {path}: its name must end in {', '.join(endings)}")
+    if ending == ".parquet":
+        _pyarrow()
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError("it exists and is read-only")
+    except OSError as error:
+        raise OSError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _complete(path: Path) -> Any:
+    """A path to write to that takes the place of `path` when all is written, or disappears."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        mask = os.umask(0)
+        os.umask(mask)
+        part.chmod(0o666 & ~mask)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _read_npy(path: Path) -> NDArray[Any]:
+    return _numpy_file(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _read_npz(path: Path) -> Instance:
+    def load() -> Instance:
+        with np.load(path, allow_pickle=False) as archive:
+            names = list(archive.files)
+            if {"format", "shape", "data"} <= set(names):
+                from scipy.sparse import load_npz
+
+                return GraphProblem(load_npz(path))
+            if "features" in names:
+                return Features(archive["features"])
+            arrays = {name: archive[name] for name in names}
+        tables = [name for name, array in arrays.items() if array.ndim == 2]
+        if len(tables) != 1:
+            raise ValueError(
+                f"{path} must hold an array named 'features' or exactly one 2-D array; "
+                f"it holds {', '.join(names) or 'nothing'}"
+            )
+        return Features(arrays[tables[0]])
+
+    return _numpy_file(path, load)
+
+
+def _numpy_file(path: Path, load: Callable[[], Any]) -> Any:
+    """load(), with NumPy's complaints about pickles and broken files in one line."""
+    try:
+        return load()
+    except (EOFError, zipfile.BadZipFile, OSError) as error:
+        raise ValueError(f"{path} is broken or not what its name says: {error}") from error
+    except ValueError as error:
+        if "pickle" in str(error):
+            raise ValueError(
+                f"{path} holds Python objects (a pickle), not a plain array of numbers; "
+                "pickles are never loaded"
+            ) from error
+        if str(path) in str(error) or isinstance(error, UnicodeError):
+            raise
+        raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def _read_csv(path: Path, dtype: Any) -> NDArray[Any]:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline().split(",")
+    numbers = all(_parses(field) for field in first)
+    return text.read_table(path, skip=0 if numbers else 1, dtype=dtype, delimiter=",")
+
+
+def _parses(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_parquet(path: Path) -> NDArray[Any]:
+    arrow, parquet = _pyarrow()
+    try:
+        table = parquet.read_table(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is not a readable .parquet file: {error}") from error
+    for name in table.column_names:
+        empty = table[name].is_null().to_numpy()
+        if empty.any():
+            raise ValueError(f"{path}: column {name!r} has an empty cell in row {empty.argmax()}")
+    vectors = [name for name in table.column_names if _is_vector(arrow, table.schema.field(name))]
+    if vectors:
+        name = "features" if "features" in vectors else vectors[0]
+        column = table[name].combine_chunks()
+        values = column.flatten().to_numpy(zero_copy_only=False)
+        lengths = np.asarray([len(values)]) // max(1, len(column))
+        if not arrow.types.is_fixed_size_list(column.type):
+            lengths = np.unique(np.diff(column.offsets.to_numpy()))
+        if len(lengths) != 1:
+            raise ValueError(f"{path}: the vectors in column {name!r} differ in length")
+        return values.reshape(len(column), -1)
+    for name in table.column_names:
+        kind = table.schema.field(name).type
+        if not (arrow.types.is_floating(kind) or arrow.types.is_integer(kind)):
+            raise ValueError(f"{path}: column {name!r} holds {kind}, not numbers; leave it out")
+    return np.column_stack([table[name].to_numpy() for name in table.column_names])
+
+
+def _is_vector(arrow: Any, field: Any) -> bool:
+    types = arrow.types
+    return bool(
+        types.is_list(field.type)
+        or types.is_large_list(field.type)
+        or types.is_fixed_size_list(field.type)
+    )
+
+
+def _write_parquet(path: Path, name: str, array: NDArray[Any]) -> None:
+    arrow, parquet = _pyarrow()
+    column = arrow.array(np.ascontiguousarray(array).ravel())
+    if array.ndim == 2:
+        column = arrow.FixedSizeListArray.from_arrays(column, array.shape[1])
+    parquet.write_table(arrow.table({name: column}), path)
+
+
+def _write_sparse(path: Path, graph: GraphProblem) -> None:
+    from scipy.sparse import coo_array, save_npz
+
+    ends = (graph.edges[:, 0], graph.edges[:, 1])
+    save_npz(path, coo_array((graph.costs, ends), shape=(graph.n, graph.n)))
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("parquet files need pyarrow: pip install 'clusterfug[io]'") from error
+    return pyarrow, pyarrow.parquet

@@ -1,0 +1,1 @@
+"""Candidate pairs: exact search over all items, and the lists of neighbours that contraction keeps."""

@@ -1,0 +1,52 @@
+"""What the estimator and the command line do to features before they become a problem."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import checks
+
+METRICS = ("cosine", "inner_product")
+
+_BLOCK_BYTES = 1 << 24
+
+
+def mean_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """The (weighted) mean row, summed in float64 block by block."""
+    total = np.zeros(X.shape[1])
+    for start, stop in _blocks(X):
+        block = X[start:stop]
+        if weight is None:
+            total += block.sum(axis=0, dtype=np.float64)
+        else:
+            total += weight[start:stop] @ block
+    return total / (len(X) if weight is None else weight.sum())
+
+
+def prepare(X: NDArray[Any], metric: str, mean: NDArray[np.float64] | None = None) -> NDArray[Any]:
+    """X less its mean (if one is given), with rows of length 1 if the metric is cosine.
+
+    A zero row stays zero. X itself is returned, not a copy, where there is nothing to do.
+    """
+    checks.one_of("metric", metric, METRICS)
+    X = checks.features(X)
+    if mean is None and metric == "inner_product":
+        return X
+    out = np.empty_like(X)
+    for start, stop in _blocks(X):
+        block = X[start:stop].astype(np.float64)
+        if mean is not None:
+            block -= mean
+        if metric == "cosine":
+            # By the largest entry first, so that squares neither overflow nor vanish.
+            for order in (np.inf, 2):
+                lengths = np.linalg.norm(block, ord=order, axis=1, keepdims=True)
+                block /= np.where(lengths == 0, 1.0, lengths)
+        out[start:stop] = block
+    return out
+
+
+def _blocks(X: NDArray[Any]) -> list[tuple[int, int]]:
+    step = max(1, _BLOCK_BYTES // (8 * X.shape[1]))
+    return [(start, min(len(X), start + step)) for start in range(0, len(X), step)]

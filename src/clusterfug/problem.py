@@ -1,0 +1,234 @@
+"""The dense multicut problem: features and a signature define the costs of all pairs.
+
+This is where the road starts: a `DenseProblem` is validated input, and everything after it (neighbours,
+contraction, result) asks it for costs. The features are kept as they lie, never as an n x n matrix.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import checks
+from clusterfug.costs import Rows, cost_inside, mean_rows, squared_norms
+from clusterfug.result import number_by_first_appearance
+
+_ITEMS_PER_CALL = 1 << 28  # numbers a kernel touches before it returns to Python, so Ctrl-C works
+
+
+class DenseProblem:
+    """Weighted correlation clustering of n items on the complete graph, in factorised form.
+
+    The cost of a pair is an indefinite inner product,
+
+        cost(i, j) = w_i w_j (sum_d sigma_d f_id f_jd  -  threshold)                        or
+        cost(i, j) = w_i w_j (sum_d sigma_d f_id f_jd -/+ alpha_i alpha_j),
+
+    positive when the pair attracts. A clustering pays the cost of every pair it separates.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        One row of features per item, used as it is (nothing is normalised). float32 and float64 in C
+        order are not copied, memory maps included; float16 and small integers become float32.
+    threshold : float, default=0.4
+        The number subtracted from every inner product. Negative prefers larger clusters.
+    alpha : float or array of shape (n,), optional
+        Used instead of `threshold`: the paper's affinity strength, one number or one per item, >= 0.
+        A scalar alpha with ``prefer="small"`` is ``threshold=alpha**2``.
+    prefer : {"small", "large"}, default="small"
+        The sign of the alpha term: "small" subtracts it, "large" adds it.
+    sample_weight : array of shape (n,), optional
+        Item i counts as that many items (>= 0). An item of weight 0 takes no part in the clustering
+        and is labelled afterwards, like a new point.
+    signature : array of shape (d,), optional
+        +1 or -1 per feature column; all +1 by default.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        threshold: float = 0.4,
+        *,
+        alpha: Any = None,
+        prefer: str = "small",
+        sample_weight: Any = None,
+        signature: Any = None,
+    ) -> None:
+        features = checks.features(X)
+        n, d = features.shape
+        checks.one_of("prefer", prefer, ("small", "large"))
+        signs = np.ones(d) if signature is None else checks.numeric("signature", signature)
+        if signs.shape != (d,) or not np.all(np.abs(signs) == 1):
+            raise ValueError(f"signature must be {d} numbers, each +1 or -1")
+        self.threshold: float | None
+        if alpha is None:
+            # One column of ones with signature -threshold, rather than of sqrt(threshold) with -1:
+            # the same costs, without the rounding of a square root.
+            self.threshold = checks.number("threshold", threshold)
+            column, sign = np.ones(n), -self.threshold
+            if prefer == "large":
+                raise ValueError('prefer="large" goes with alpha; use a negative threshold instead')
+        else:
+            self.threshold = None
+            column, sign = checks.per_item("alpha", alpha, n), -1.0 if prefer == "small" else 1.0
+        if sample_weight is None:
+            weight = np.ones(n)
+        else:
+            weight = checks.per_item("sample_weight", sample_weight, n)
+            if not weight.any():
+                raise ValueError("sample_weight is 0 everywhere: there is nothing to cluster")
+        self.rows = Rows(
+            read_only(features),
+            read_only(column),
+            read_only(weight),
+            read_only(np.append(signs, sign).astype(np.float64)),
+        )
+
+    @classmethod
+    def from_costs(cls, costs: Any) -> "DenseProblem":
+        """The problem of an explicit complete graph: costs[i, j] is the cost of the pair i, j.
+
+        Any symmetric matrix factorises: with eigenvalues l_d and eigenvectors v_d the features are
+        sqrt(|l_d|) v_d and the signature is the sign of l_d. The diagonal takes part in the
+        factorisation but in no cost, so it may be anything finite.
+        """
+        matrix = checks.features(costs).astype(np.float64, copy=False)
+        n = len(matrix)
+        if matrix.shape != (n, n):
+            raise ValueError(f"a cost matrix must be square, not {matrix.shape}")
+        uneven = np.argwhere(np.abs(matrix - matrix.T) > 1e-6 * np.abs(matrix).max())
+        if len(uneven):
+            i, j = uneven[0]
+            raise ValueError(
+                f"a cost matrix must be symmetric: costs[{i}, {j}] is {matrix[i, j]:g} "
+                f"but costs[{j}, {i}] is {matrix[j, i]:g}"
+            )
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+        kept = np.abs(values) > n * np.finfo(np.float64).eps * np.abs(values).max()
+        if not kept.any():
+            return cls(np.zeros((n, 1)), threshold=0.0)
+        values, vectors = values[kept], vectors[:, kept]
+        return cls(vectors * np.sqrt(np.abs(values)), threshold=0.0, signature=np.sign(values))
+
+    @property
+    def n(self) -> int:
+        return int(self.rows.features.shape[0])
+
+    @property
+    def d(self) -> int:
+        return int(self.rows.features.shape[1])
+
+    def __repr__(self) -> str:
+        costs = "alpha" if self.threshold is None else f"threshold={self.threshold:g}"
+        return f"DenseProblem(n={self.n}, d={self.d}, {costs})"
+
+    def extended(self, start: int, stop: int) -> NDArray[Any]:
+        """Extended rows start..stop-1, a fresh (stop - start, d + 1) block in the features' dtype."""
+        rows = self.rows
+        block = np.empty((stop - start, self.d + 1), dtype=rows.features.dtype)
+        weight = rows.weight[start:stop, None]
+        np.multiply(rows.features[start:stop], weight, out=block[:, :-1], casting="same_kind")
+        block[:, -1] = rows.weight[start:stop] * rows.alpha[start:stop]
+        return block
+
+    @cached_property
+    def norms(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lengths of the queries and of the extended rows."""
+        squares = np.empty(self.n), np.empty(self.n)
+        squared_norms(self.rows, *squares)
+        return np.sqrt(squares[0]), np.sqrt(squares[1])
+
+    def inside(self, labels: Any) -> float:
+        """Total cost of the pairs that share a label: what the clustering keeps. O(n d), float64."""
+        labels = checks.labels(labels, self.n)
+        order = np.argsort(labels, kind="stable")
+        starts = np.flatnonzero(np.diff(labels[order], prepend=labels[order[0]] - 1))
+        starts = np.append(starts, self.n)
+        # Whole clusters per call, about _ITEMS_PER_CALL numbers each.
+        cuts = np.searchsorted(starts, np.arange(0, self.n, max(1, _ITEMS_PER_CALL // (self.d + 1))))
+        cuts = np.append(np.unique(cuts), len(starts) - 1)
+        pairs = zip(cuts[:-1], cuts[1:], strict=True)
+        return sum(cost_inside(self.rows, order, starts, a, b) for a, b in pairs)
+
+    @cached_property
+    def all_singletons(self) -> float:
+        """Objective of the clustering that cuts every pair: the total cost of all pairs."""
+        return self.inside(np.zeros(self.n, dtype=np.int64))
+
+    def objective(self, labels: Any) -> float:
+        """Total cost of the pairs i < j with different labels, in float64 from the labels alone."""
+        return self.all_singletons - self.inside(labels)
+
+    def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels with the items of weight 0 moved to the cluster of most similar mean feature."""
+        absent = self.rows.weight == 0
+        if not absent.any():
+            return labels
+        present = np.flatnonzero(~absent)
+        labels = labels.copy()
+        labels[present] = number_by_first_appearance(labels[present])
+        means = cluster_means(
+            self.rows.features[present], labels[present], self.rows.weight[present]
+        )
+        means *= self.rows.signature[:-1].astype(means.dtype)
+        labels[absent] = most_similar(self.rows.features[absent], means)
+        return number_by_first_appearance(labels)
+
+
+def objective(
+    X: Any,
+    labels: Any,
+    threshold: float = 0.4,
+    *,
+    alpha: Any = None,
+    prefer: str = "small",
+    sample_weight: Any = None,
+) -> float:
+    """Objective of a clustering: the total cost of the pairs of items that `labels` separates.
+
+    Parameters are those of `DenseProblem`, or X is a `DenseProblem`. Computed in float64 in O(n d).
+    """
+    problem = as_problem(X, threshold, alpha, prefer, sample_weight)
+    return problem.objective(labels)
+
+
+def as_problem(
+    X: Any, threshold: float, alpha: Any, prefer: str, sample_weight: Any
+) -> DenseProblem:
+    """X if it is a problem already (then it takes no cost options), else the problem of features X."""
+    if not isinstance(X, DenseProblem):
+        return DenseProblem(
+            X, threshold, alpha=alpha, prefer=prefer, sample_weight=sample_weight
+        )
+    if (threshold, prefer) != (0.4, "small") or alpha is not None or sample_weight is not None:
+        raise ValueError("X is a DenseProblem: give threshold, alpha, prefer, weights when making it")
+    return X
+
+
+def cluster_means(
+    features: NDArray[Any], labels: NDArray[np.int64], weight: NDArray[np.float64]
+) -> NDArray[Any]:
+    """(K, d) weighted mean feature of each cluster 0..K-1, summed in float64, in the features' dtype."""
+    sizes = np.bincount(labels)
+    starts = np.append(0, np.cumsum(sizes))
+    means = np.empty((len(sizes), features.shape[1]), dtype=features.dtype)
+    mean_rows(features, weight, np.argsort(labels, kind="stable"), starts, means)
+    return means
+
+
+def most_similar(features: NDArray[Any], means: NDArray[Any]) -> NDArray[np.int64]:
+    """For each row of features the index of the mean with the largest inner product, in blocks."""
+    labels = np.empty(len(features), dtype=np.int64)
+    step = max(1, (1 << 24) // len(means))
+    for start in range(0, len(features), step):
+        labels[start : start + step] = np.argmax(features[start : start + step] @ means.T, axis=1)
+    return labels
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view: the solver never writes to its input, and kernels compile for one type."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

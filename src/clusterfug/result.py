@@ -1,0 +1,65 @@
+"""What a solver returns: the clustering, what it costs, and how it came about."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Phase(NamedTuple):
+    """One step of the road: what it was, how long it took and where it arrived."""
+
+    name: str
+    seconds: float
+    n_clusters: int
+    objective: float
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """A clustering and its certificate of cost.
+
+    Attributes
+    ----------
+    labels : int64 array of shape (n,)
+        Cluster of each item, 0..n_clusters-1, numbered by first appearance.
+    objective : float
+        Total cost of the pairs the clustering separates, recomputed in float64 from the labels.
+    inside : float
+        What was gained over cutting every pair: the total cost of the pairs kept together.
+    merges : structured array with fields i, j, cost
+        The contraction history: ``for i, j, cost in result.merges``.
+    algorithm : str
+        The algorithm that ran (never "auto").
+    seconds : float
+        Wall time of the whole run.
+    trace : tuple of Phase
+        Seconds, clusters and objective after each phase.
+    """
+
+    labels: NDArray[np.int64] = field(repr=False)
+    objective: float
+    inside: float
+    merges: NDArray[Any] = field(repr=False)
+    algorithm: str
+    seconds: float
+    trace: tuple[Phase, ...] = field(repr=False)
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.labels.max()) + 1
+
+    def __repr__(self) -> str:
+        return (
+            f"Clustering(items={len(self.labels)}, n_clusters={self.n_clusters}, "
+            f"objective={self.objective:.2f}, inside={self.inside:.2f}, "
+            f"algorithm={self.algorithm!r}, seconds={self.seconds:.2f})"
+        )
+
+
+def number_by_first_appearance(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """The same clustering with labels 0..K-1 in the order in which clusters first appear."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
