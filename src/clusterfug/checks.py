@@ -84,9 +84,15 @@ def per_item(name: str, values: Any, n: int) -> NDArray[np.float64]:
     result = values.astype(np.float64)
     bad = np.flatnonzero(~(np.isfinite(result) & (result >= 0) & (result <= LARGEST)))
     if len(bad):
-        raise ValueError(
-            f"{name} must be finite and not negative: {result[bad[0]]} at item {bad[0]}"
-        )
+        raise ValueError(f"{name} must be finite and not negative: {result[bad[0]]} at item {bad[0]}")
+    return result
+
+
+def weights(values: Any, n: int) -> NDArray[np.float64]:
+    """One finite number >= 0 per item, not all of them 0."""
+    result = per_item("sample_weight", values, n)
+    if not result.any():
+        raise ValueError("sample_weight is 0 everywhere: there is nothing to cluster")
     return result
 
 

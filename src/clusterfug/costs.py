@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
-Ints = NDArray[np.integer[Any]]
+Floats = NDArray[Any]  # of float32 or float64
+Ints = NDArray[Any]
 
 
 class Rows(NamedTuple):

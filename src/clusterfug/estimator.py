@@ -100,7 +100,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         if sample_weight is not None:
-            sample_weight = checks.per_item("sample_weight", sample_weight, len(X))
+            sample_weight = checks.weights(sample_weight, len(X))
         self.mean_ = mean_feature(X, sample_weight) if self.center else None
         features = prepare(X, self.metric, self.mean_)
         problem = DenseProblem(

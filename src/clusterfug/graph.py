@@ -89,9 +89,7 @@ def _checked_edges(edges: Any) -> NDArray[np.int64]:
         raise ValueError(f"edge {negative[0]} names a negative node: {edges[negative[0]].min()}")
     loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
     if len(loops):
-        raise ValueError(
-            f"edge {loops[0]} joins node {edges[loops[0], 0]} to itself: remove self-loops"
-        )
+        raise ValueError(f"edge {loops[0]} joins node {edges[loops[0], 0]} to itself: remove self-loops")
     return edges
 
 
@@ -132,9 +130,7 @@ def _pairs_of_matrix(
     rows, columns, data = rows[stored], columns[stored], coo.data[stored]
     if np.any(rows == columns):
         node = int(rows[np.argmax(rows == columns)])
-        raise ValueError(
-            f"the sparse matrix has a self-loop: entry ({node}, {node}); empty its diagonal"
-        )
+        raise ValueError(f"the sparse matrix has a self-loop: entry ({node}, {node}); empty its diagonal")
     upper = rows < columns
     if upper.any() and not upper.all():
         difference = (matrix - matrix.T).tocoo()

@@ -39,9 +39,7 @@ class Inspection:
     advice: tuple[str, ...]
 
 
-def inspect(
-    X: Any, metric: str = "cosine", center: bool = False, random_state: int = 0
-) -> Inspection:
+def inspect(X: Any, metric: str = "cosine", center: bool = False, random_state: int = 0) -> Inspection:
     """Look at features: sizes, norms, duplicates, and how similar pairs are."""
     dtype = str(np.asanyarray(X).dtype)
     X = checks.features(X)
@@ -64,9 +62,7 @@ def inspect(
     duplicates = n - len(seen)
     advice = []
     if mean_cosine > HIGH_MEAN_COSINE and not center:
-        advice.append(
-            f"the mean cosine is {mean_cosine:.2f}: all items share a common part; try --center"
-        )
+        advice.append(f"the mean cosine is {mean_cosine:.2f}: all items share a common part; try --center")
     if duplicates:
         advice.append(f"{duplicates} rows repeat earlier ones; they will share their cluster")
     if nonzero < n:

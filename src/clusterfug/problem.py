@@ -5,6 +5,7 @@ contraction, result) asks it for costs. The features are kept as they lie, never
 """
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,12 +74,7 @@ class DenseProblem:
         else:
             self.threshold = None
             column, sign = checks.per_item("alpha", alpha, n), -1.0 if prefer == "small" else 1.0
-        if sample_weight is None:
-            weight = np.ones(n)
-        else:
-            weight = checks.per_item("sample_weight", sample_weight, n)
-            if not weight.any():
-                raise ValueError("sample_weight is 0 everywhere: there is nothing to cluster")
+        weight = np.ones(n) if sample_weight is None else checks.weights(sample_weight, n)
         self.rows = Rows(
             read_only(features),
             read_only(column),
@@ -149,8 +145,10 @@ class DenseProblem:
         # Whole clusters per call, about _ITEMS_PER_CALL numbers each.
         cuts = np.searchsorted(starts, np.arange(0, self.n, max(1, _ITEMS_PER_CALL // (self.d + 1))))
         cuts = np.append(np.unique(cuts), len(starts) - 1)
-        pairs = zip(cuts[:-1], cuts[1:], strict=True)
-        return sum(cost_inside(self.rows, order, starts, a, b) for a, b in pairs)
+        total = 0.0
+        for first, last in pairwise(cuts.tolist()):
+            total += cost_inside(self.rows, order, starts, first, last)
+        return total
 
     @cached_property
     def all_singletons(self) -> float:
@@ -169,9 +167,7 @@ class DenseProblem:
         present = np.flatnonzero(~absent)
         labels = labels.copy()
         labels[present] = number_by_first_appearance(labels[present])
-        means = cluster_means(
-            self.rows.features[present], labels[present], self.rows.weight[present]
-        )
+        means = cluster_means(self.rows.features[present], labels[present], self.rows.weight[present])
         means *= self.rows.signature[:-1].astype(means.dtype)
         labels[absent] = most_similar(self.rows.features[absent], means)
         return number_by_first_appearance(labels)
@@ -194,14 +190,10 @@ def objective(
     return problem.objective(labels)
 
 
-def as_problem(
-    X: Any, threshold: float, alpha: Any, prefer: str, sample_weight: Any
-) -> DenseProblem:
+def as_problem(X: Any, threshold: float, alpha: Any, prefer: str, sample_weight: Any) -> DenseProblem:
     """X if it is a problem already (then it takes no cost options), else the problem of features X."""
     if not isinstance(X, DenseProblem):
-        return DenseProblem(
-            X, threshold, alpha=alpha, prefer=prefer, sample_weight=sample_weight
-        )
+        return DenseProblem(X, threshold, alpha=alpha, prefer=prefer, sample_weight=sample_weight)
     if (threshold, prefer) != (0.4, "small") or alpha is not None or sample_weight is not None:
         raise ValueError("X is a DenseProblem: give threshold, alpha, prefer, weights when making it")
     return X

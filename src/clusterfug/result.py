@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+
 class Phase(NamedTuple):
     """One step of the road: what it was, how long it took and where it arrived."""
 

@@ -76,9 +76,7 @@ def gaec(
 
 
 def _heap(size: int) -> Heap:
-    return Heap(
-        np.empty(size), *(np.empty(size, dtype=np.int32) for _ in range(3))
-    )
+    return Heap(np.empty(size), *(np.empty(size, dtype=np.int32) for _ in range(3)))
 
 
 def _grown(heap: Heap, used: int, least: int) -> Heap:
@@ -115,9 +113,7 @@ def contract(graph: Graph, heap: Heap, work: int) -> int:
         room = heap.costs.shape[0] - graph.counts[HEAP]
         if room < graph.degree[a] + graph.degree[b]:
             return HEAP_FULL
-        record(
-            graph.merges[graph.counts[MERGES]], heap.low[0], heap.high[0], heap.costs[0]
-        )
+        record(graph.merges[graph.counts[MERGES]], heap.low[0], heap.high[0], heap.costs[0])
         graph.counts[MERGES] += 1
         pop(graph, heap)
         if graph.degree[a] < graph.degree[b]:
@@ -141,11 +137,7 @@ def is_current(graph: Graph, heap: Heap, a: int, b: int) -> bool:
     low, high = graph.lowest[a], graph.lowest[b]
     if low > high:
         low, high = high, low
-    return (
-        heap.costs[0] == graph.costs[heap.edges[0]]
-        and heap.low[0] == low
-        and heap.high[0] == high
-    )
+    return heap.costs[0] == graph.costs[heap.edges[0]] and heap.low[0] == low and heap.high[0] == high
 
 
 @njit(cache=True, nogil=True)
@@ -242,15 +234,14 @@ def pop(graph: Graph, heap: Heap) -> None:
 
 @njit(cache=True, nogil=True)
 def key_of(graph: Graph, a: int, b: int) -> int:
-    n = np.int64(graph.head.shape[0])
-    return min(a, b) * n + max(a, b)
+    return int(min(a, b)) * graph.head.shape[0] + int(max(a, b))
 
 
 @njit(cache=True, nogil=True)
 def home_of(graph: Graph, key: int) -> int:
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(32)
-    return np.int64(mixed & np.uint64(graph.keys.shape[0] - 1))
+    return int(mixed & np.uint64(graph.keys.shape[0] - 1))
 
 
 @njit(cache=True, nogil=True)

@@ -11,11 +11,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from clusterfug.contraction.history import MERGE, record
 from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_row, inner
 from clusterfug.neighbours.exact import Neighbours, Progress
 from clusterfug.neighbours.lists import Lists, announce, fill, lists_of, promise_or_best
 from clusterfug.problem import DenseProblem
-from clusterfug.contraction.history import MERGE, record
 
 _WORK = 200_000_000  # multiplications per kernel call: a fraction of a second
 

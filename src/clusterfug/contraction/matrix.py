@@ -10,10 +10,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from clusterfug.contraction.history import MERGE, record
 from clusterfug.costs import Floats, Ints
 from clusterfug.neighbours.exact import Progress
 from clusterfug.problem import DenseProblem
-from clusterfug.contraction.history import MERGE, record
 
 _SMALL = 4096  # up to here costs are kept in float64 whatever the features are: 128 MiB at most
 _BLOCK = 1024
@@ -95,7 +95,7 @@ def contract(state: State, done: int, merges: int) -> tuple[int, bool]:
     n = state.best.shape[0]
     for _ in range(merges):
         # The lowest node of the largest cost is the lower end of its pair.
-        i = np.argmax(state.best)
+        i = int(np.argmax(state.best))
         cost = state.best[i]
         if not cost > 0:
             return done, True
@@ -112,9 +112,7 @@ def contract(state: State, done: int, merges: int) -> tuple[int, bool]:
                 continue
             state.costs[u, i] = row[u]
             state.costs[u, j] = -np.inf
-            if row[u] > state.best[u] or (
-                row[u] == state.best[u] and i <= state.partner[u]
-            ):
+            if row[u] > state.best[u] or (row[u] == state.best[u] and i <= state.partner[u]):
                 state.best[u] = row[u]
                 state.partner[u] = i
             elif state.partner[u] == i or state.partner[u] == j:

@@ -28,6 +28,11 @@ class Features(NamedTuple):
     array: NDArray[Any]
     threshold: float | None = None  # what the file itself subtracts, if it says so
 
+    @property
+    def metric(self) -> str:
+        """How features are meant: a file that says its threshold is a finished problem."""
+        return "cosine" if self.threshold is None else "inner_product"
+
 
 Instance = Features | GraphProblem
 
@@ -241,9 +246,7 @@ def _read_parquet(path: Path) -> NDArray[Any]:
 def _is_vector(arrow: Any, field: Any) -> bool:
     types = arrow.types
     return bool(
-        types.is_list(field.type)
-        or types.is_large_list(field.type)
-        or types.is_fixed_size_list(field.type)
+        types.is_list(field.type) or types.is_large_list(field.type) or types.is_fixed_size_list(field.type)
     )
 
 

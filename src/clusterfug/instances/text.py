@@ -78,9 +78,7 @@ def read_table(
     raise ValueError(_first_fault(path, skip, n, d, delimiter))
 
 
-def _first_fault(
-    path: Path, skip: int, n: int | None, d: int | None, delimiter: str | None
-) -> str:
+def _first_fault(path: Path, skip: int, n: int | None, d: int | None, delimiter: str | None) -> str:
     rows = 0
     at = 0
     for at, fields in _lines(path, skip, delimiter):

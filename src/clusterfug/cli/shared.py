@@ -1,0 +1,84 @@
+"""What the commands share: options, tables, the progress bar."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+
+class Metric(StrEnum):
+    cosine = "cosine"
+    inner_product = "inner_product"
+
+
+class Prefer(StrEnum):
+    small = "small"
+    large = "large"
+
+
+FeaturesArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FEATURES",
+        help="One row per item: .npy, .npz, .csv, .parquet, or a text file that starts with "
+        "FACTORIZED COMPLETE MULTICUT.",
+        show_default=False,
+    ),
+]
+ThresholdOption = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        "-t",
+        help="Similarity at which a pair neither attracts nor repels: larger gives more clusters. "
+        "Default: 0.4, or what a text file says.",
+        show_default=False,
+    ),
+]
+MetricOption = Annotated[
+    Metric | None,
+    typer.Option(
+        help="cosine scales rows to length 1, inner_product uses them as they are. "
+        "Default: cosine; inner_product for a text file, which is a finished problem.",
+        show_default=False,
+    ),
+]
+CenterOption = Annotated[bool, typer.Option("--center", help="Subtract the mean feature first.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+def console() -> Console:
+    """Standard output; wide enough for every table when it is not a terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def plain_table() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    return table
+
+
+@contextmanager
+def progress() -> Iterator[Any]:
+    """A callback that draws a progress bar on a terminal, or None where there is none."""
+    terminal = Console(stderr=True)
+    if not terminal.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:12}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=terminal, transient=True) as bar:
+        task = bar.add_task("neighbours", total=1.0)
+
+        def callback(phase: str, done: int, total: int) -> None:
+            bar.update(task, description=phase, completed=done / total)
+
+        yield callback
