@@ -92,7 +92,7 @@ def weights(values: Any, n: int) -> NDArray[np.float64]:
     """One finite number >= 0 per item, not all of them 0."""
     result = per_item("sample_weight", values, n)
     if not result.any():
-        raise ValueError("sample_weight is 0 everywhere: there is nothing to cluster")
+        raise ValueError("sample_weight is zero everywhere: there is nothing to cluster")
     return result
 
 

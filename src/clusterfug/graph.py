@@ -123,8 +123,9 @@ def _pairs_of_matrix(
     """Edges, costs and number of nodes of a symmetric or strictly triangular sparse matrix."""
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"a sparse cost matrix must be square, not {matrix.shape}")
-    checks.numeric("the sparse matrix", matrix.data if hasattr(matrix, "data") else matrix.tocoo().data)
-    coo = matrix.tocsr().tocoo()  # sums duplicate entries
+    matrix = matrix.tocsr()  # sums duplicate entries
+    checks.numeric("the sparse matrix", matrix.data)
+    coo = matrix.tocoo()
     rows, columns = (np.asarray(x, dtype=np.int64) for x in (coo.row, coo.col))
     stored = coo.data != 0
     rows, columns, data = rows[stored], columns[stored], coo.data[stored]

@@ -120,13 +120,12 @@ class DenseProblem:
         costs = "alpha" if self.threshold is None else f"threshold={self.threshold:g}"
         return f"DenseProblem(n={self.n}, d={self.d}, {costs})"
 
-    def extended(self, start: int, stop: int) -> NDArray[Any]:
-        """Extended rows start..stop-1, a fresh (stop - start, d + 1) block in the features' dtype."""
-        rows = self.rows
-        block = np.empty((stop - start, self.d + 1), dtype=rows.features.dtype)
-        weight = rows.weight[start:stop, None]
-        np.multiply(rows.features[start:stop], weight, out=block[:, :-1], casting="same_kind")
-        block[:, -1] = rows.weight[start:stop] * rows.alpha[start:stop]
+    def extended(self, start: int, stop: int, dtype: Any = None) -> NDArray[Any]:
+        """Extended rows start..stop-1, a fresh block of d + 1 columns in the features' dtype or another."""
+        features, weight = self.rows.features[start:stop], self.rows.weight[start:stop]
+        block = np.empty((stop - start, self.d + 1), dtype=dtype or features.dtype)
+        np.multiply(features, weight[:, None], out=block[:, :-1], casting="same_kind")
+        block[:, -1] = weight * self.rows.alpha[start:stop]
         return block
 
     @cached_property

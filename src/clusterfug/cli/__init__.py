@@ -19,6 +19,7 @@ app = typer.Typer(
 for command in (cluster, inspect, convert, demo):
     app.command()(command)
 
+INTERRUPTED = 130
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
@@ -43,8 +44,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
         code = _fail(str(error) or type(error).__name__)
     except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # some versions of typer return it, others raise
         print("clusterfug: interrupted; nothing was written", file=sys.stderr)
-        code = 130
     sys.exit(code or 0)
 
 

@@ -233,19 +233,19 @@ def pop(graph: Graph, heap: Heap) -> None:
 
 
 @njit(cache=True, nogil=True)
-def key_of(graph: Graph, a: int, b: int) -> int:
-    return int(min(a, b)) * graph.head.shape[0] + int(max(a, b))
+def key_of(graph: Graph, a: int, b: int) -> np.int64:
+    return np.int64(min(a, b)) * graph.head.shape[0] + np.int64(max(a, b))
 
 
 @njit(cache=True, nogil=True)
-def home_of(graph: Graph, key: int) -> int:
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(32)
-    return int(mixed & np.uint64(graph.keys.shape[0] - 1))
+def home_of(graph: Graph, key: np.int64) -> np.int64:
+    """Where probing for a key starts; the halves are mixed by factors that do not overflow."""
+    mixed = (key & 0xFFFFFFFF) * 0x5BD1E995 ^ (key >> 32) * 0x45D9F3B5
+    return (mixed ^ (mixed >> 29)) & (graph.keys.shape[0] - 1)
 
 
 @njit(cache=True, nogil=True)
-def place_of(graph: Graph, key: int) -> int:
+def place_of(graph: Graph, key: np.int64) -> np.int64:
     """Where a key is, or the empty place where it would go."""
     mask = graph.keys.shape[0] - 1
     at = home_of(graph, key)

@@ -17,7 +17,7 @@ from clusterfug.problem import DenseProblem
 
 _SMALL = 4096  # up to here costs are kept in float64 whatever the features are: 128 MiB at most
 _BLOCK = 1024
-_WORK = 5_000_000  # entries of rows added per kernel call: a fraction of a second
+_WORK = 50_000_000  # costs touched per kernel call: a fraction of a second
 
 
 class State(NamedTuple):
@@ -42,11 +42,11 @@ def cost_matrix(problem: DenseProblem, progress: Progress | None = None) -> Floa
     costs = np.empty((n, n), dtype=dtype)
     for left in range(0, n, _BLOCK):
         right = min(n, left + _BLOCK)
-        columns = problem.extended(left, right).astype(dtype)
+        columns = problem.extended(left, right, dtype)
         columns *= problem.rows.signature.astype(dtype)
         for top in range(0, right, _BLOCK):
             bottom = min(n, top + _BLOCK)
-            block = problem.extended(top, bottom).astype(dtype) @ columns.T
+            block = problem.extended(top, bottom, dtype) @ columns.T
             costs[top:bottom, left:right] = block
             costs[left:right, top:bottom] = block.T
         if progress is not None:
@@ -68,7 +68,7 @@ def contract_matrix(costs: Floats, progress: Progress | None = None) -> NDArray[
         find_partners(state, start, min(n, start + _BLOCK))
     done, finished = 0, False
     while not finished:
-        done, finished = contract(state, done, max(1, _WORK // n))
+        done, finished = contract(state, done, _WORK)
         if progress is not None:
             progress("contraction", done, n)
     return state.merges[:done].copy()
@@ -90,10 +90,13 @@ def find_partners(state: State, start: int, stop: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def contract(state: State, done: int, merges: int) -> tuple[int, bool]:
-    """Up to `merges` more contractions; the number done in all, and whether none is left."""
+def contract(state: State, done: int, work: int) -> tuple[int, bool]:
+    """Contract until no pair attracts or about `work` costs were touched.
+
+    Returns the number of contractions in all, and whether they are complete.
+    """
     n = state.best.shape[0]
-    for _ in range(merges):
+    while work > 0:
         # The lowest node of the largest cost is the lower end of its pair.
         i = int(np.argmax(state.best))
         cost = state.best[i]
@@ -107,6 +110,7 @@ def contract(state: State, done: int, merges: int) -> tuple[int, bool]:
         row[j] = -np.inf
         state.best[j] = -np.inf
         find_partner(state, i)
+        work -= 8 * n
         for u in range(n):
             if u == i or state.best[u] == -np.inf:
                 continue
@@ -117,4 +121,5 @@ def contract(state: State, done: int, merges: int) -> tuple[int, bool]:
                 state.partner[u] = i
             elif state.partner[u] == i or state.partner[u] == j:
                 find_partner(state, u)
+                work -= n
     return done, False

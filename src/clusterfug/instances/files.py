@@ -190,7 +190,7 @@ def _numpy_file(path: Path, load: Callable[[], Any]) -> Any:
     except (EOFError, zipfile.BadZipFile, OSError) as error:
         raise ValueError(f"{path} is broken or not what its name says: {error}") from error
     except ValueError as error:
-        if "pickle" in str(error):
+        if "pickle" in str(error) or "Python objects" in str(error):
             raise ValueError(
                 f"{path} holds Python objects (a pickle), not a plain array of numbers; "
                 "pickles are never loaded"

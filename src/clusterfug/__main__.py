@@ -1,0 +1,5 @@
+"""python -m clusterfug"""
+
+from clusterfug.cli import main
+
+main()

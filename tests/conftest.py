@@ -1,0 +1,44 @@
+"""Shared fixtures. The suite runs twice: with compiled kernels, and with interpreted ones for coverage."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from numba import config
+
+INTERPRETED = bool(config.DISABLE_JIT)
+
+settings.register_profile(
+    "clusterfug",
+    max_examples=15 if INTERPRETED else 100,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("clusterfug")
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """The 1,797 digits, mean-centred and scaled to length 1, in float64."""
+    from sklearn.datasets import load_digits
+
+    X = load_digits().data
+    X = X - X.mean(axis=0)
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder of benchmark data; a plain clone has none."""
+    folder = os.environ.get("CLUSTERFUG_DATA")
+    if not folder:
+        pytest.skip("CLUSTERFUG_DATA is not set: it names the folder of benchmark data")
+    return Path(folder)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

@@ -1,0 +1,92 @@
+"""Obviously right and slow: what every fast path is compared with."""
+
+import numpy as np
+
+#: The pairs on which the paper's incremental update goes wrong with k = 2 (see docs/how-it-works.md).
+SEVEN = "abijxvw"
+SEVEN_COSTS = {
+    "ab": 4, "ij": 3.5, "ia": 1.45, "ib": 1.45, "ja": 1.45, "jb": 1.45, "ix": 2, "jx": 2,
+    "av": 1.6, "bv": 1.6, "aw": 1.55, "bw": 1.55, "ax": -3, "bx": -3,
+}  # fmt: skip
+SEVEN_MERGE_COSTS = [4, 3.5, 5.8, 1.2, 0.1]
+
+
+def seven_node_costs():
+    costs = np.full((7, 7), -1.0)
+    np.fill_diagonal(costs, 0)
+    for (a, b), cost in SEVEN_COSTS.items():
+        i, j = SEVEN.index(a), SEVEN.index(b)
+        costs[i, j] = costs[j, i] = cost
+    return costs
+
+
+def cost_matrix(X, threshold=0.4, alpha=None, prefer="small", sample_weight=None):
+    """All pair costs in float64, by the definition."""
+    X = np.asarray(X, dtype=np.float64)
+    costs = X @ X.T
+    if alpha is None:
+        costs -= threshold
+    else:
+        alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), len(X))
+        costs += np.outer(alpha, alpha) * (-1 if prefer == "small" else 1)
+    if sample_weight is not None:
+        costs *= np.outer(sample_weight, sample_weight)
+    return costs
+
+
+def objective(costs, labels):
+    """Total cost of the pairs i < j with different labels, pair by pair."""
+    i, j = np.triu_indices(len(labels), 1)
+    cut = np.asarray(labels)[i] != np.asarray(labels)[j]
+    return costs[i, j][cut].sum()
+
+
+class Contraction:
+    """Textbook GAEC on a full matrix: look at every pair, merge the best, add its rows."""
+
+    def __init__(self, costs):
+        self.costs = np.where(np.triu(np.ones_like(costs, dtype=bool), 1), costs, -np.inf)
+        self.scale = np.abs(costs).max()
+
+    def best(self):
+        """(i, j, cost) of the largest cost; equal ones by the lower index, then the other."""
+        at = int(np.argmax(self.costs))
+        i, j = divmod(at, len(self.costs))
+        return i, j, self.costs[i, j]
+
+    def merge(self, i, j):
+        full = np.maximum(self.costs, self.costs.T)
+        row = full[i] + full[j]
+        row[[i, j]] = -np.inf
+        full[i], full[:, i] = row, row
+        full[j], full[:, j] = -np.inf, -np.inf
+        self.costs = np.where(np.triu(np.ones_like(full, dtype=bool), 1), full, -np.inf)
+
+
+def gaec(costs):
+    """The merges of textbook GAEC: a list of (i, j, cost)."""
+    contraction = Contraction(costs)
+    merges = []
+    while True:
+        i, j, cost = contraction.best()
+        if not cost > 0:
+            return merges
+        merges.append((i, j, cost))
+        contraction.merge(i, j)
+
+
+def assert_greedy(costs, merges, rtol=1e-9):
+    """Every merge takes the largest cost of that moment, to 1e-9, and there are no more to make.
+
+    Costs of merged nodes are differences of larger numbers, so the tolerance is relative to the
+    larger of the cost itself and a hundred-thousandth of the largest cost in the instance.
+    """
+    contraction = Contraction(costs)
+    for i, j, cost in merges:
+        tolerance = rtol * max(abs(cost), 1e-5 * contraction.scale)
+        _, _, best = contraction.best()
+        assert abs(cost - best) <= tolerance
+        assert abs(contraction.costs[i, j] - best) <= tolerance
+        contraction.merge(i, j)
+    _, _, best = contraction.best()
+    assert best <= rtol * 1e-5 * contraction.scale

@@ -1,0 +1,119 @@
+"""Bad input gets one clear line, before any work."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from clusterfug import DenseProblem, dense_multicut, multicut, objective
+
+GOOD = np.eye(4)
+
+
+def bad(value, row=2):
+    X = np.eye(4)
+    X[row, 1] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "error", "message"),
+    [
+        (bad(np.nan), {}, ValueError, "not finite: nan in row 2, column 1"),
+        (bad(np.inf), {}, ValueError, "not finite: inf in row 2"),
+        (bad(-np.inf, row=0), {}, ValueError, "not finite: -inf in row 0"),
+        (bad(1e200), {}, ValueError, "too large to square: 1e.200 in row 2"),
+        (np.empty((0, 3)), {}, ValueError, "no rows"),
+        (np.empty((3, 0)), {}, ValueError, "no columns"),
+        (np.ones(4), {}, ValueError, "2-D, one row per item, not 1-D"),
+        (np.ones((2, 2, 2)), {}, ValueError, "not 3-D"),
+        (np.array([["a", "b"]]), {}, TypeError, "real numbers, not <U1"),
+        (np.eye(3) * 1j, {}, TypeError, "real numbers, not complex128"),
+        (np.array([[None, 1]]), {}, TypeError, "real numbers, not object"),
+        (sparse.eye(3), {}, TypeError, "sparse matrix: convert it"),
+        (GOOD, {"threshold": np.nan}, ValueError, "threshold must be a finite number, not nan"),
+        (GOOD, {"threshold": np.inf}, ValueError, "threshold must be a finite number"),
+        (GOOD, {"threshold": "x"}, TypeError, "threshold must be a number"),
+        (GOOD, {"threshold": None}, TypeError, "threshold must be a number"),
+        (GOOD, {"prefer": "large"}, ValueError, "goes with alpha"),
+        (GOOD, {"prefer": "big"}, ValueError, "unknown prefer 'big': choose one of small, large"),
+        (GOOD, {"alpha": -0.1}, ValueError, "alpha must be finite and not negative: -0.1 at item 0"),
+        (GOOD, {"alpha": np.nan}, ValueError, "alpha must be finite"),
+        (GOOD, {"alpha": [1, 1, np.nan, 1]}, ValueError, "nan at item 2"),
+        (GOOD, {"alpha": [1, 1, 1]}, ValueError, r"alpha must have one number per item, shape \(4,\)"),
+        (GOOD, {"alpha": "x"}, TypeError, "alpha must hold real numbers"),
+        (
+            GOOD,
+            {"sample_weight": [1, 1, -1, 1]},
+            ValueError,
+            "sample_weight .* not negative: -1.0 at item 2",
+        ),
+        (GOOD, {"sample_weight": [1, np.inf, 1, 1]}, ValueError, "inf at item 1"),
+        (GOOD, {"sample_weight": np.ones(5)}, ValueError, "sample_weight must have one number per item"),
+        (GOOD, {"sample_weight": np.zeros(4)}, ValueError, "zero everywhere"),
+        (GOOD, {"k": 0}, ValueError, "k must be at least 1, not 0"),
+        (GOOD, {"k": 1.5}, TypeError, "k must be a whole number"),
+        (GOOD, {"k": 2, "algorithm": "gaec"}, ValueError, "k does not go with gaec"),
+        (GOOD, {"algorithm": "gaek"}, ValueError, "unknown algorithm 'gaek'.*auto, gaec, dgaec, dgaec-inc"),
+        (GOOD, {"algorithm": None}, ValueError, "unknown algorithm None"),
+        (GOOD, {"memory_limit": 0}, ValueError, "memory_limit must be at least 1"),
+    ],
+)
+def test_dense(X, options, error, message):
+    with pytest.raises(error, match=message) as caught:
+        dense_multicut(X, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_bad_row_is_found_in_a_later_block(monkeypatch):
+    monkeypatch.setattr("clusterfug.checks._BLOCK_BYTES", 64)
+    with pytest.raises(ValueError, match="row 3, column 1"):
+        dense_multicut(bad(np.nan, row=3))
+
+
+EDGES, COSTS = [[0, 1], [1, 2]], [1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([[0, 1], [1, 1]], COSTS), ValueError, "edge 1 joins node 1 to itself"),
+        (([[0, 1], [1, -2]], COSTS), ValueError, "edge 1 names a negative node: -2"),
+        ((EDGES, COSTS, 2), ValueError, r"edge 1 names node 2, but the graph has nodes 0\.\.1"),
+        ((EDGES, [1.0]), ValueError, r"costs must have one number per edge, shape \(2,\)"),
+        ((EDGES, [1.0, np.nan]), ValueError, "finite numbers: nan at edge 1"),
+        ((EDGES, ["a", "b"]), TypeError, "costs must hold real numbers"),
+        (([[0.5, 1.0]], [1.0]), TypeError, "edges must be integers, not float64"),
+        (([[0, 1, 2]], [1.0]), ValueError, r"edges must have shape \(m, 2\), not \(1, 3\)"),
+        ((EDGES,), ValueError, "costs are missing"),
+        ((np.eye(3),), ValueError, "use DenseProblem.from_costs"),
+        ((np.empty((0, 2), dtype=int), []), ValueError, "no edges: say how many nodes"),
+        ((EDGES, COSTS, 0), ValueError, "n_nodes must be at least 1"),
+        ((EDGES, COSTS, 2**31), ValueError, "at most 2147483647 nodes"),
+        ((sparse.csr_array([[0, 1.0], [2.0, 0]]),), ValueError, r"entries \(0, 1\) and \(1, 0\) differ"),
+        ((sparse.csr_array([[1.0, 0], [0, 0]]),), ValueError, r"self-loop: entry \(0, 0\)"),
+        ((sparse.csr_array(np.ones((2, 3))),), ValueError, r"square, not \(2, 3\)"),
+        ((sparse.csr_array([[0, 1j], [0, 0]]),), TypeError, "real numbers, not complex128"),
+        ((sparse.csr_array((2, 2)), [1.0]), ValueError, "give nothing beside it"),
+    ],
+)
+def test_graph(arguments, error, message):
+    with pytest.raises(error, match=message) as caught:
+        multicut(*arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_graph_algorithm():
+    with pytest.raises(ValueError, match="unknown algorithm 'dgaec': choose one of auto, gaec"):
+        multicut(EDGES, COSTS, algorithm="dgaec")
+
+
+def test_labels():
+    with pytest.raises(ValueError, match=r"labels must have one entry per item, shape \(4,\)"):
+        objective(GOOD, [0, 1])
+    with pytest.raises(TypeError, match="labels must be integers"):
+        objective(GOOD, [0.0, 1, 2, 3])
+
+
+def test_signature():
+    with pytest.raises(ValueError, match=r"signature must be 4 numbers, each \+1 or -1"):
+        DenseProblem(GOOD, signature=[1, 1, 0, 1])

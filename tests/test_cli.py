@@ -1,0 +1,306 @@
+"""The command line as a person uses it: in a process of its own where that matters."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from clusterfug import DenseMulticut, dense_multicut, multicut
+from clusterfug.cli import main
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; returns exit code, standard output and standard error."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return stop.value.code or 0, out, err
+
+    return run
+
+
+@pytest.fixture
+def features(tmp_path, rng):
+    X = (rng.normal(size=(40, 3)) + 0.5).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path / "x.npy", X
+
+
+def test_cluster_is_the_estimator(run, features, tmp_path):
+    path, X = features
+    for options, keywords in (
+        ([], {}),
+        (["--center"], {"center": True}),
+        (["-t", 0.7, "--metric", "inner_product"], {"threshold": 0.7, "metric": "inner_product"}),
+        (["--alpha", 0.9, "--prefer", "large"], {"alpha": 0.9, "prefer": "large"}),
+        (["--algorithm", "gaec", "--memory-limit", 0.1], {"algorithm": "gaec"}),
+        (["-a", "dgaec", "-k", 3], {"algorithm": "dgaec", "k": 3}),
+    ):
+        code, out, err = run("cluster", path, *options, "-o", tmp_path / "l.npy", "--json")
+        assert (code, err) == (0, "")
+        report = json.loads(out)
+        model = DenseMulticut(**keywords).fit(X)
+        np.testing.assert_array_equal(np.load(tmp_path / "l.npy"), model.labels_)
+        assert report["objective"] == model.objective_
+        assert report["inside"] == model.inside_
+        assert report["n_clusters"] == model.n_clusters_
+        assert (report["n"], report["d"], report["output"]) == (40, 3, str(tmp_path / "l.npy"))
+        assert report["threshold"] == (None if "alpha" in keywords else keywords.get("threshold", 0.4))
+        assert report["algorithm"] == keywords.get("algorithm", "dgaec-inc")
+        assert report["seconds"] > 0
+
+
+def test_cluster_prints_a_table_and_writes_only_when_told(run, features):
+    path, _ = features
+    code, out, err = run("cluster", path)
+    assert (code, err) == (0, "")
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert lines["items"].strip() == "40"
+    assert lines["labels"].startswith("not written")
+    assert [file.name for file in path.parent.iterdir()] == ["x.npy"]
+
+
+def test_cluster_with_weights_and_alpha_files(run, features, tmp_path, rng):
+    path, X = features
+    weight, alpha = rng.integers(1, 4, size=40).astype(float), rng.random(40)
+    np.save(tmp_path / "w.npy", weight)
+    np.savetxt(tmp_path / "a.csv", alpha, header="alpha", comments="")
+    _, out, _ = run(
+        "cluster",
+        path,
+        "--center",
+        "--weights",
+        tmp_path / "w.npy",
+        "--alpha",
+        tmp_path / "a.csv",
+        "--json",
+    )
+    model = DenseMulticut(alpha=alpha, center=True).fit(X, sample_weight=weight)
+    assert json.loads(out)["objective"] == pytest.approx(model.objective_, rel=1e-12)
+
+
+def test_a_text_instance_is_a_finished_problem(run, features, tmp_path):
+    path, X = features
+    run("convert", path, tmp_path / "x.txt", "-t", 0.3)
+    _, out, _ = run("cluster", tmp_path / "x.txt", "--json")
+    assert json.loads(out)["objective"] == dense_multicut(X, 0.3).objective
+    _, out, _ = run("cluster", tmp_path / "x.txt", "-t", 0.4, "--metric", "cosine", "--json")
+    assert json.loads(out)["objective"] == DenseMulticut().fit(X).objective_
+
+
+def test_cluster_a_graph(run, tmp_path):
+    path = tmp_path / "g.txt"
+    path.write_text("MULTICUT\n0 1 2\n1 2 -1\n2 3 1\n")
+    code, out, _ = run("cluster", path, "--json", "-o", tmp_path / "l.csv")
+    report = json.loads(out)
+    assert code == 0
+    assert (report["n"], report["edges"], report["n_clusters"], report["objective"]) == (4, 3, 2, -1.0)
+    assert report["inside"] == multicut([[0, 1], [1, 2], [2, 3]], [2.0, -1, 1]).inside
+    assert (tmp_path / "l.csv").read_text() == "label\n0\n0\n1\n1\n"
+
+
+def test_convert_round_trips(run, features, tmp_path):
+    path, X = features
+    previous = path
+    for ending in (".txt", ".csv", ".parquet", ".npz", ".npy"):
+        target = tmp_path / f"y{ending}"
+        code, out, err = run("convert", previous, target)
+        assert (code, out, err) == (0, f"{target}: 40 x 3 float32\n", "")
+        previous = target
+    assert np.load(previous).tobytes() == X.tobytes()
+    run("convert", path, tmp_path / "half.npy", "--dtype", "float16")
+    assert np.load(tmp_path / "half.npy").dtype == np.float16
+    np.save(path, X.astype(np.float64) + 1e-12)
+    run("convert", path, tmp_path / "double.csv")
+    run("convert", tmp_path / "double.csv", tmp_path / "double.npy", "--dtype", "float64")
+    assert np.load(tmp_path / "double.npy").tobytes() == np.load(path).tobytes()
+
+
+def test_convert_keeps_threshold_and_graph(run, tmp_path):
+    (tmp_path / "x.txt").write_text("FACTORIZED COMPLETE MULTICUT\n0.125\n1 2\n1 2\n")
+    run("convert", tmp_path / "x.txt", tmp_path / "y.txt")
+    assert (tmp_path / "y.txt").read_text() == (tmp_path / "x.txt").read_text()
+    (tmp_path / "g.txt").write_text("MULTICUT\n0 1 0.1\n1 2 -3.0\n")
+    code, out, _ = run("convert", tmp_path / "g.txt", tmp_path / "g.npz")
+    assert (code, out) == (0, f"{tmp_path / 'g.npz'}: 3 nodes, 2 edges\n")
+    run("convert", tmp_path / "g.npz", tmp_path / "h.txt")
+    assert (tmp_path / "h.txt").read_text() == (tmp_path / "g.txt").read_text()
+
+
+def test_inspect(run, features):
+    path, _ = features
+    code, out, err = run("inspect", path, "--json")
+    report = json.loads(out)
+    assert (code, err, report["n"], report["pairs"]) == (0, "", 40, 780)
+    assert list(report["attracting"]) == [f"{t / 10}" for t in range(1, 10)]
+    code, out, _ = run("inspect", path, "--center", "--metric", "inner_product")
+    assert code == 0
+    assert "centred inner products of 780 pairs" in out
+    assert "share of pairs that attract" in out
+
+
+def nothing_but(folder, *names):
+    return sorted(file.name for file in folder.iterdir()) == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cluster", "x.npy", "-t", "0.4", "--alpha", "1"], "give --threshold or --alpha, not both"),
+        (["cluster", "x.npy", "-t", "nan"], "threshold must be a finite number"),
+        (["cluster", "x.npy", "-t", "high"], "Invalid value for '--threshold'"),
+        (["cluster", "x.npy", "--alpha", "-1"], "alpha must be finite and not negative"),
+        (["cluster", "x.npy", "--alpha", "nan"], "alpha must be finite"),
+        (["cluster", "x.npy", "--alpha", "none.npy"], "none.npy does not exist"),
+        (["cluster", "x.npy", "-k", "0"], "k must be at least 1, not 0"),
+        (["cluster", "x.npy", "-a", "dbscan"], "unknown algorithm 'dbscan': choose one of auto, gaec"),
+        (["cluster", "x.npy", "-a", "gaec", "--memory-limit", "1e-7"], "gaec needs 0.0 GiB"),
+        (["cluster", "x.npy", "--metric", "euclidean"], "Invalid value for '--metric'"),
+        (["cluster", "x.npy", "-o", "no/l.npy"], "the folder no does not exist"),
+        (["cluster", "x.npy", "-o", "l.txt"], "must end in .npy, .csv, .parquet"),
+        (["cluster", "nan.npy", "-o", "l.npy"], "not finite: nan in row 3, column 0"),
+        (["cluster", "flat.npy", "-o", "l.npy"], "X must be 2-D"),
+        (["cluster", "empty.npy", "-o", "l.npy"], "X has no rows"),
+        (["cluster", "words.npy", "-o", "l.npy"], "must hold real numbers"),
+        (["cluster", "pickle.npy", "-o", "l.npy"], "pickles are never loaded"),
+        (["cluster", "short.txt", "-o", "l.npy"], "ends after line 4: 1 of the 2 rows"),
+        (["cluster", "loop.txt", "-o", "l.npy"], "edge 0 joins node 1 to itself"),
+        (
+            ["cluster", "graph.txt", "-t", "0.4"],
+            "--threshold goes with features, but graph.txt holds a graph",
+        ),
+        (["cluster", "graph.txt", "-a", "dgaec"], "a graph is clustered by gaec, not dgaec"),
+        (["cluster", "none.npy"], "none.npy does not exist"),
+        (["cluster"], "Missing argument"),
+        (["cluster", "x.npy", "--nope"], "No such option"),
+        (["nope"], "No such command"),
+        (["inspect", "graph.txt"], "graph.txt holds a graph, not features"),
+        (["inspect", "nan.npy"], "not finite: nan in row 3"),
+        (["inspect", "x.npy", "--seed", "-1"], "seed must be at least 0"),
+        (["convert", "x.npy", "y.doc"], "must end in .npy, .npz, .csv, .parquet, .txt"),
+        (["convert", "nan.npy", "y.txt"], "not finite: nan in row 3"),
+        (["convert", "graph.txt", "y.npy"], "must end in .txt, .npz"),
+        (["convert", "graph.txt", "y.txt", "-t", "1"], "go with features; graph.txt holds a graph"),
+        (["convert", "x.npy", "y.csv", "-t", "1"], "--threshold goes with a .txt output"),
+        (["convert", "x.npy", "y.txt", "-t", "inf"], "threshold must be a finite number"),
+        (["convert", "big.npy", "y.npy", "--dtype", "float16"], "not finite: inf in row 0"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_bad_input_is_one_line_and_nothing_is_written(run, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.eye(4))
+    holed = np.eye(5)
+    holed[3, 0] = np.nan
+    np.save("nan.npy", holed)
+    np.save("flat.npy", np.ones(3))
+    np.save("empty.npy", np.ones((0, 3)))
+    np.save("words.npy", np.array([["a"]]))
+    np.save("big.npy", np.full((2, 2), 1e9))
+    np.save("pickle.npy", np.array([None]), allow_pickle=True)
+    (tmp_path / "short.txt").write_text("FACTORIZED COMPLETE MULTICUT\n0.4\n2 2\n1 1\n")
+    (tmp_path / "loop.txt").write_text("MULTICUT\n1 1 1\n")
+    (tmp_path / "graph.txt").write_text("MULTICUT\n0 1 1\n")
+    before = sorted(file.name for file in tmp_path.iterdir())
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("clusterfug: error: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert nothing_but(tmp_path, *before)
+
+
+def test_a_missing_extra_is_named(run, features, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, err = run("cluster", features[0], "-o", features[0].with_name("l.parquet"))
+    assert (code, err) == (
+        2,
+        "clusterfug: error: parquet files need pyarrow: pip install 'clusterfug[io]'\n",
+    )
+
+
+def test_version_and_help(run):
+    import clusterfug
+
+    assert run("--version") == (0, f"clusterfug {clusterfug.__version__}\n", "")
+    for arguments in ([], ["--help"], ["cluster", "--help"], ["inspect", "--help"]):
+        code, out, err = run(*arguments)
+        assert (code, err) == (0, "")
+        assert "Usage" in out
+
+
+def test_interrupted(run, features, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("clusterfug.solve.greedy", interrupt)
+    code, out, err = run("cluster", features[0], "-o", features[0].with_name("l.npy"))
+    assert (code, out, err) == (130, "", "clusterfug: interrupted; nothing was written\n")
+    assert nothing_but(features[0].parent, "x.npy")
+
+
+@pytest.mark.large
+def test_demo(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("demo")
+    assert (code, err) == (0, "")
+    heading, figures = (line.split() for line in out.splitlines()[:2])
+    row = dict(zip(heading, figures, strict=True))
+    assert (row["items"], row["clusters"], row["objective"], row["AMI"]) == (
+        "1,797",
+        "60",
+        "-662,257.95",
+        "0.717",
+    )
+    folder = tmp_path / "clusterfug-demo"
+    assert nothing_but(folder, "digits.npy", "labels.npy", "clusters.png")
+    assert np.load(folder / "labels.npy").max() == 59
+    assert (folder / "clusters.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.large
+def test_a_progress_bar_on_a_terminal_and_none_in_a_pipe(features):
+    command = [sys.executable, "-m", "clusterfug", "cluster", str(features[0])]
+    piped = subprocess.run(command, capture_output=True, check=True)
+    assert piped.stderr == b""
+    ours, theirs = pty.openpty()
+    env = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=env)
+    os.close(theirs)
+    drawn = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        drawn += piece
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"neighbours" in drawn
+    assert b"\xe2\x94\x81" in drawn  # the bar
+
+
+@pytest.mark.large
+def test_import_is_light():
+    heavy = ("torch", "faiss", "dask", "matplotlib", "numba", "sklearn", "scipy", "rich", "typer")
+    code = f"import sys, clusterfug; print([name for name in {heavy} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert result.stdout == "[]\n"
+
+
+def test_public_names():
+    import clusterfug
+
+    for name in clusterfug.__all__:
+        assert getattr(clusterfug, name).__name__ == name
+    assert set(clusterfug.__all__) <= set(dir(clusterfug))
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        clusterfug.nope  # noqa: B018

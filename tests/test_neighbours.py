@@ -1,0 +1,62 @@
+"""Exact search: the k best partners in float64, whatever the block sizes and however many ties."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import cost_matrix
+
+from clusterfug import DenseProblem
+from clusterfug.neighbours import exact
+
+
+def naive(costs, k):
+    """Per row the k largest costs, equal ones by the lower index."""
+    n = len(costs)
+    k = min(k, n - 1)
+    ids = np.empty((n, k), dtype=np.int64)
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        ids[i] = sorted(others, key=lambda j: (-costs[i, j], j))[:k]
+    return ids, np.take_along_axis(costs, ids, axis=1)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 60), k=st.integers(1, 70), values=st.integers(1, 3))
+def test_ties_go_to_the_lowest_index(seed, n, k, values):
+    X = np.random.default_rng(seed).integers(-values, values + 1, size=(n, 2)).astype(np.float32)
+    found = exact.nearest(DenseProblem(X, 1.0), k)
+    ids, costs = naive(cost_matrix(X, 1.0), k)
+    np.testing.assert_array_equal(found.ids, ids)
+    np.testing.assert_array_equal(found.costs, costs)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e25])
+def test_blocks_and_scale_do_not_matter(rng, monkeypatch, dtype, scale):
+    monkeypatch.setattr(exact, "_ROWS", 7)
+    monkeypatch.setattr(exact, "_COLUMNS", 11)
+    X = (rng.normal(size=(50, 4)) * scale).astype(dtype)
+    found = exact.nearest(DenseProblem(X, 0.0), 3)
+    ids, costs = naive(cost_matrix(X, 0.0), 3)
+    np.testing.assert_array_equal(found.ids, ids)
+    np.testing.assert_allclose(found.costs, costs, rtol=1e-9)
+
+
+def test_near_ties_below_single_precision_are_told_apart(rng):
+    """Partners that differ by less than float32 products can show, and more of them than nominees."""
+    n = 60
+    X = np.zeros((n, 2), dtype=np.float32)
+    X[0] = 1
+    X[1:, 0] = 4096 + rng.permutation(n - 1) * 2.0**-11
+    X[1:, 1] = -4096
+    found = exact.nearest(DenseProblem(X, 0.0), 4)
+    ids, costs = naive(cost_matrix(X, 0.0), 4)
+    np.testing.assert_array_equal(found.ids[0], ids[0])
+    np.testing.assert_array_equal(found.costs[0], costs[0])
+
+
+def test_progress_reaches_the_end(rng, monkeypatch):
+    monkeypatch.setattr(exact, "_ROWS", 16)
+    seen = []
+    exact.nearest(DenseProblem(rng.normal(size=(40, 2))), 2, lambda *event: seen.append(event))
+    assert seen == [("neighbours", 16, 40), ("neighbours", 32, 40), ("neighbours", 40, 40)]
