@@ -1,13 +1,18 @@
 """GAEC, DGAEC and DGAECInc make the merges of textbook GAEC on the full matrix."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from conftest import INTERPRETED
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import SEVEN_MERGE_COSTS, assert_greedy, cost_matrix, gaec, seven_node_costs
+from reference import SEVEN_MERGE_COSTS, Contraction, assert_greedy, cost_matrix, gaec, seven_node_costs
 
 from clusterfug import DenseProblem, dense_multicut
+from clusterfug.contraction.greedy import ACTIVE, MERGES, contract, start
+from clusterfug.neighbours.exact import nearest
+from clusterfug.neighbours.lists import has_partner
 
 LARGEST = 14 if INTERPRETED else 200
 EXAMPLES = 8 if INTERPRETED else 300
@@ -99,6 +104,32 @@ def test_many_perturbed_copies_of_the_seven_nodes(seed, copies, k):
     for algorithm in ("dgaec", "dgaec-inc"):
         assert_greedy(costs, dense_multicut(problem, algorithm=algorithm, k=k).merges)
     assert_greedy(costs, dense_multicut(problem, algorithm="gaec").merges)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 14), k=st.integers(1, 4))
+def test_the_newer_of_two_nodes_knows_the_older(seed, n, k):
+    """The invariant of the neighbour lists, checked for every pair after every step."""
+    rng = np.random.default_rng(seed)
+    problem = DenseProblem(rng.integers(-2, 3, size=(n, 3)), 0.5)
+    lists, state = start(problem, nearest(problem, k))
+    contraction = Contraction(cost_matrix(problem.rows.features, 0.5))
+    done = 0
+    while not contract(problem.rows, lists, state, 1):
+        for i, j, _ in state.merges[done : state.counts[MERGES]]:
+            contraction.merge(i, j)
+        done = state.counts[MERGES]
+        active = state.active[: state.counts[ACTIVE]].tolist()
+        costs = np.maximum(contraction.costs, contraction.costs.T)
+        for u, v in permutations(active, 2):
+            if lists.made[v] > lists.searched[u]:
+                assert lists.made[u] <= lists.searched[v]  # then v knows u
+                continue
+            listed = has_partner(lists, u) and v in lists.ids[u, lists.head[u] : lists.length[u]]
+            if listed:
+                at = lists.ids[u].tolist().index(v, lists.head[u])
+                assert lists.costs[u, at] == costs[u, v]
+            else:
+                assert costs[u, v] <= lists.floor[u]
 
 
 @pytest.mark.large

@@ -42,17 +42,16 @@ def test_blocks_and_scale_do_not_matter(rng, monkeypatch, dtype, scale):
     np.testing.assert_allclose(found.costs, costs, rtol=1e-9)
 
 
-def test_near_ties_below_single_precision_are_told_apart(rng):
-    """Partners that differ by less than float32 products can show, and more of them than nominees."""
-    n = 60
-    X = np.zeros((n, 2), dtype=np.float32)
+def test_near_ties_below_single_precision_are_told_apart():
+    """The best partners differ by less than a float32 product shows, and come after all nominees."""
+    n, ulp = 60, np.float32(2.0**-11)
+    X = np.tile(np.array([4096, 4096, -8192], dtype=np.float32), (n, 1))
     X[0] = 1
-    X[1:, 0] = 4096 + rng.permutation(n - 1) * 2.0**-11
-    X[1:, 1] = -4096
-    found = exact.nearest(DenseProblem(X, 0.0), 4)
-    ids, costs = naive(cost_matrix(X, 0.0), 4)
-    np.testing.assert_array_equal(found.ids[0], ids[0])
-    np.testing.assert_array_equal(found.costs[0], costs[0])
+    X[[55, 57], [0, 1]] += ulp
+    assert len(set((X[1:] @ X[0]).tolist())) == 1  # invisible to the product
+    found = exact.nearest(DenseProblem(X, 0.0), 3)
+    assert found.ids[0].tolist() == [55, 57, 1]
+    assert found.costs[0].tolist() == [ulp, ulp, 0]
 
 
 def test_progress_reaches_the_end(rng, monkeypatch):

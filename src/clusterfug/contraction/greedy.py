@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clusterfug.contraction.history import MERGE, record
 from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_row, inner
 from clusterfug.neighbours.exact import Neighbours, Progress
-from clusterfug.neighbours.lists import Lists, announce, fill, lists_of, promise_or_best
+from clusterfug.neighbours.lists import NEVER, Lists, fill, has_partner, lists_of
 from clusterfug.problem import DenseProblem
 
 _WORK = 200_000_000  # multiplications per kernel call: a fraction of a second
@@ -38,8 +38,16 @@ def greedy(
     problem: DenseProblem, neighbours: Neighbours, progress: Progress | None = None
 ) -> NDArray[np.void]:
     """The contraction history of exact greedy contraction, from (and in) the exact neighbours."""
+    lists, state = start(problem, neighbours)
+    while not contract(problem.rows, lists, state, _WORK):
+        if progress is not None:
+            progress("contraction", int(state.counts[MERGES]), problem.n)
+    return state.merges[: state.counts[MERGES]].copy()
+
+
+def start(problem: DenseProblem, neighbours: Neighbours) -> tuple[Lists, State]:
+    """Every item a node of its own."""
     n, width = problem.n, problem.d + 1
-    lists = lists_of(neighbours)
     state = State(
         sums=np.empty((n // 2, width)),
         sum_of=np.full(n, -1, dtype=np.int64),
@@ -50,35 +58,29 @@ def greedy(
         merges=np.empty(n, dtype=MERGE),
         counts=np.array([n, 0, 0, 0]),
     )
-    while not contract(problem.rows, lists, state, _WORK):
-        if progress is not None:
-            progress("contraction", int(state.counts[MERGES]), n)
-    return state.merges[: state.counts[MERGES]].copy()
+    return lists_of(neighbours), state
 
 
 @njit(cache=True, nogil=True)
 def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
     """Contract until no pair attracts (True) or about `work` multiplications are done (False)."""
-    width = state.query.shape[0]
     while work > 0:
         u = most_attractive(lists, state)
         if u < 0:
             return True
-        if lists.length[u] == 0:  # a promise at the top of all nodes: find out
-            score(rows, state, u)
-            active = state.active[: state.counts[ACTIVE]]
-            fill(lists, u, active, state.scores)
-        else:
-            v = lists.ids[u, 0]
+        if has_partner(lists, u):
+            v, cost = lists.ids[u, lists.head[u]], lists.costs[u, lists.head[u]]
             i, j = min(u, v), max(u, v)
-            record(state.merges[state.counts[MERGES]], i, j, lists.costs[u, 0])
+            record(state.merges[state.counts[MERGES]], i, j, cost)
             state.counts[MERGES] += 1
             merge(rows, state, i, j)
-            score(rows, state, i)
-            active = state.active[: state.counts[ACTIVE]]
-            fill(lists, i, active, state.scores)
-            announce(lists, i, j, active, state.scores)
-        work -= state.counts[ACTIVE] * (width + 8)
+            lists.made[i] = state.counts[MERGES]
+            lists.made[j] = NEVER
+            u = i
+        score(rows, state, u)
+        active = state.active[: state.counts[ACTIVE]]
+        fill(lists, u, active, state.scores, state.counts[MERGES])
+        work -= active.shape[0] * (state.query.shape[0] + 8)
     return False
 
 
@@ -94,13 +96,13 @@ def most_attractive(lists: Lists, state: State) -> int:
     best_low = best_high = -1
     for t in range(state.counts[ACTIVE]):
         u = state.active[t]
-        cost = promise_or_best(lists, u)
-        if cost < best_cost or cost <= 0.0:
-            continue
-        low = high = -1
-        if lists.length[u] > 0:
-            low, high = min(u, lists.ids[u, 0]), max(u, lists.ids[u, 0])
-        if cost > best_cost or low < best_low or (low == best_low and high < best_high):
+        cost, low, high = lists.floor[u], -1, -1
+        if has_partner(lists, u):
+            v = lists.ids[u, lists.head[u]]
+            cost, low, high = lists.costs[u, lists.head[u]], min(u, v), max(u, v)
+        if cost > best_cost or (
+            cost == best_cost and (low < best_low or (low == best_low and high < best_high))
+        ):
             best, best_cost, best_low, best_high = u, cost, low, high
     return best
 

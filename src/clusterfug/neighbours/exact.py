@@ -36,9 +36,9 @@ def nearest(problem: DenseProblem, k: int, progress: Progress | None = None) -> 
     found = Neighbours(np.empty((n, k), dtype=np.int64), np.empty((n, k)))
     if k == 0:
         return found
-    # Queries and rows are scaled to length <= 1, so scores cannot overflow.
+    # Queries and rows are scaled (by powers of two: no rounding) to length <= 1: no score overflows.
     query_norms, row_norms = problem.norms
-    query_scale, row_scale = (1 / (norms.max() or 1.0) for norms in problem.norms)
+    query_scale, row_scale = (2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms)
     dtype = rows.features.dtype
     rounding = (problem.d + 8) * np.finfo(dtype).eps
     error = rounding * query_norms * row_norms.max()  # of a score, bounds |<query, row>| rounding

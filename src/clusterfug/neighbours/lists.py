@@ -1,15 +1,19 @@
-"""The incremental neighbour graph: one short sorted list of partners per node, kept true by contraction.
+"""The incremental neighbour graph: a short sorted list of partners per node, outdated by contraction.
 
-What makes greedy contraction exact is one invariant per node u, with its *floor* (cost, index):
+The list of node u is the result of a search at some moment: its k best partners then, and a *floor*,
+the cost that every other node then stayed at or below. Contraction makes entries stale (a partner is no
+longer the node it was), and stale entries are skipped, never replaced. What is left of a list is a bound:
 
-    every active node that is not in the list of u comes at or after the floor of u
-    (larger cost first, then the lower index).
+    a node that has existed unchanged since u was searched and is not in the list of u
+    costs at most the floor of u.
 
-So the best partner of u is the head of its list; if the list has run empty, the floor is a promise:
-the best partner costs at most that much. A promise is resolved by a search only if it reaches the top
-of all nodes, and never if it is not attractive. The paper's incremental update bounds a new node by the
-floors of its parts alone, which misses nodes merged later; here a new node is scored against every
-active node once and *announced* to their lists, so the invariant holds for nodes of any age.
+A node is searched when it is made. So of any two nodes the newer one knows the older, and the pair of
+largest cost is the head of a list. Where a list has run empty its floor is a *promise*: u is searched
+again only if its promise is the largest of all, and never if it is not attractive.
+
+(The paper's incremental update fills the list of a new node from the lists and floors of its two parts.
+That is no bound on nodes made since those lists were: see docs/how-it-works.md for the seven nodes that
+show it. Here a new node is always searched.)
 """
 
 from typing import NamedTuple
@@ -18,72 +22,55 @@ import numpy as np
 from numba import njit
 
 from clusterfug.costs import Floats, Ints
-from clusterfug.neighbours.exact import Neighbours, insert, precedes
+from clusterfug.neighbours.exact import Neighbours, insert
+
+NEVER = np.iinfo(np.int64).max
 
 
 class Lists(NamedTuple):
     ids: Ints  # (n, k) partners, best first
     costs: Floats  # (n, k)
-    length: Ints  # (n,) entries in use
-    floor_cost: Floats  # (n,)
-    floor_id: Ints  # (n,)
+    head: Ints  # (n,) position of the first entry that is not known to be stale
+    length: Ints  # (n,)
+    floor: Floats  # (n,)
+    searched: Ints  # (n,) when the list was made, counted in contractions
+    made: Ints  # (n,) when the node itself was made; NEVER again after it was merged into another
 
 
 def lists_of(neighbours: Neighbours) -> Lists:
-    """Lists that start from an exact search: the floor of a full list is its last entry."""
+    """Lists that start from an exact search of all items."""
     ids, costs = neighbours
     n, k = ids.shape
-    complete = k == n - 1  # nobody is outside the list
     return Lists(
         ids=ids,
         costs=costs,
+        head=np.zeros(n, dtype=np.int64),
         length=np.full(n, k, dtype=np.int64),
-        floor_cost=np.full(n, -np.inf) if complete else costs[:, -1].copy(),
-        floor_id=np.full(n, -1, dtype=np.int64) if complete else ids[:, -1].copy(),
+        floor=np.full(n, -np.inf) if k == n - 1 else costs[:, -1].copy(),
+        searched=np.zeros(n, dtype=np.int64),
+        made=np.zeros(n, dtype=np.int64),
     )
 
 
 @njit(cache=True, nogil=True)
-def promise_or_best(lists: Lists, u: int) -> float:
-    """Cost of the best partner of u, or an upper bound on it while the list is empty."""
-    return lists.costs[u, 0] if lists.length[u] > 0 else lists.floor_cost[u]
+def has_partner(lists: Lists, u: int) -> bool:
+    """Move the head of u past stale entries; whether an entry is left."""
+    head = lists.head[u]
+    while head < lists.length[u] and lists.made[lists.ids[u, head]] > lists.searched[u]:
+        head += 1
+    lists.head[u] = head
+    return head < lists.length[u]
 
 
 @njit(cache=True, nogil=True)
-def fill(lists: Lists, u: int, active: Ints, scores: Floats) -> None:
+def fill(lists: Lists, u: int, active: Ints, scores: Floats, now: int) -> None:
     """Make the list of u from its costs to all active nodes."""
     length = 0
     for t in range(active.shape[0]):
         if active[t] != u:
             length = insert(lists.ids[u], lists.costs[u], length, active[t], scores[t])
+    k = lists.ids.shape[1]
+    lists.floor[u] = lists.costs[u, k - 1] if 0 < k == length else -np.inf
+    lists.head[u] = 0
     lists.length[u] = length
-    k = lists.ids.shape[1]
-    if length < k or k == 0:
-        lists.floor_cost[u] = -np.inf
-        lists.floor_id[u] = -1
-    else:
-        lists.floor_cost[u] = lists.costs[u, k - 1]
-        lists.floor_id[u] = lists.ids[u, k - 1]
-
-
-@njit(cache=True, nogil=True)
-def announce(lists: Lists, u: int, gone: int, active: Ints, scores: Floats) -> None:
-    """Tell all active nodes that u is a new node (made of the old u and `gone`) at these costs."""
-    k = lists.ids.shape[1]
-    for t in range(active.shape[0]):
-        v = active[t]
-        if v == u:
-            continue
-        ids, costs = lists.ids[v], lists.costs[v]
-        kept = 0
-        for p in range(lists.length[v]):
-            if ids[p] != u and ids[p] != gone:
-                ids[kept] = ids[p]
-                costs[kept] = costs[p]
-                kept += 1
-        if precedes(scores[t], u, lists.floor_cost[v], lists.floor_id[v]):
-            if kept == k:  # the entry that falls out is the best one outside
-                lists.floor_cost[v] = costs[k - 1]
-                lists.floor_id[v] = ids[k - 1]
-            kept = insert(ids, costs, kept, u, scores[t])
-        lists.length[v] = kept
+    lists.searched[u] = now
