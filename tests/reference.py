@@ -90,3 +90,37 @@ def assert_greedy(costs, merges, rtol=1e-9):
         contraction.merge(i, j)
     _, _, best = contraction.best()
     assert best <= rtol * 1e-5 * contraction.scale
+
+
+def printed_dgaec_inc(costs, k):
+    """Merge costs of the paper's Algorithms 2 and 3 as printed, its incremental bound included."""
+    n = len(costs)
+    cost = {(u, v): costs[u, v] for u in range(n) for v in range(n) if u != v}
+    nodes = set(range(n))
+
+    def search(u):
+        return sorted(nodes - {u}, key=lambda v: (-cost[u, v], v))[:k]
+
+    lists = {u: search(u) for u in nodes}
+    merged = []
+    while True:
+        arcs = [(cost[u, v], -u, -v) for u in nodes for v in lists[u]]
+        best, i, j = max(arcs, default=(-1, 0, 0))
+        if best <= 0:
+            return merged
+        merged.append(best)
+        i, j, m = -i, -j, n + len(merged)
+        bound = min(cost[i, p] for p in lists[i]) + min(cost[j, q] for q in lists[j])
+        known = set(lists[i]) | set(lists[j])
+        nodes -= {i, j}
+        for v in nodes:
+            cost[m, v] = cost[v, m] = cost[i, v] + cost[j, v]
+        nodes.add(m)
+        near = sorted((v for v in known & nodes if cost[m, v] >= bound), key=lambda v: -cost[m, v])
+        lists[m] = near[:k] or search(m)
+        for q in nodes - {m}:
+            if {i, j} & set(lists[q]):
+                if cost[q, m] >= min(cost[q, v] for v in lists[q]):
+                    lists[q] = [m, *(v for v in lists[q] if v not in (i, j))]
+                else:
+                    lists[q] = search(q)

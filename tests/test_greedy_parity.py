@@ -7,7 +7,15 @@ import pytest
 from conftest import INTERPRETED
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import SEVEN_MERGE_COSTS, Contraction, assert_greedy, cost_matrix, gaec, seven_node_costs
+from reference import (
+    SEVEN_MERGE_COSTS,
+    Contraction,
+    assert_greedy,
+    cost_matrix,
+    gaec,
+    printed_dgaec_inc,
+    seven_node_costs,
+)
 
 from clusterfug import DenseProblem, dense_multicut
 from clusterfug.contraction.greedy import ACTIVE, MERGES, contract, start
@@ -88,6 +96,10 @@ def test_seven_nodes_that_the_printed_algorithm_gets_wrong(k):
         result = dense_multicut(problem, algorithm=algorithm, k=k)
         np.testing.assert_allclose(result.merges["cost"], SEVEN_MERGE_COSTS)
     np.testing.assert_allclose(dense_multicut(problem, algorithm="gaec").merges["cost"], SEVEN_MERGE_COSTS)
+
+
+def test_the_printed_algorithm_gets_the_seven_nodes_wrong():
+    np.testing.assert_allclose(printed_dgaec_inc(seven_node_costs(), k=2), [4, 3.5, 4, 3.2, 2.1])
 
 
 @settings(max_examples=EXAMPLES // 4)

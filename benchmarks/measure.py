@@ -1,0 +1,77 @@
+"""What every benchmark shares: the yardstick, peak memory in a process of its own, tables and JSON."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+OUT = Path(__file__).parent / "out"
+
+
+def data(name):
+    """Features of a shared data set in float32, exactly as stored; None where they are not at hand."""
+    folder = os.environ.get("CLUSTERFUG_DATA")
+    path = Path(folder) / name / "features.npy" if folder else None
+    return np.load(path).astype(np.float32) if path and path.exists() else None
+
+
+def digits():
+    """The 1,797 digits, mean-centred and scaled to length 1."""
+    from sklearn.datasets import load_digits
+
+    X = load_digits().data
+    X = X - X.mean(axis=0)
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def gemm(X, repeat=3):
+    """G: median seconds of one blocked float32 product of all pairs; nothing is stored."""
+    X = np.ascontiguousarray(X, dtype=np.float32)
+    block = np.empty((1024, len(X)), dtype=np.float32)
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        for top in range(0, len(X), 1024):
+            rows = X[top : top + 1024]
+            np.matmul(rows, X.T, out=block[: len(rows)])
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def in_fresh_process(code, *arguments):
+    """The JSON that a Python snippet prints last; so that peak memory and caches are its own."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(output.splitlines()[-1])
+
+
+def options(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, one repetition")
+    return parser.parse_args()
+
+
+def report(name, rows):
+    """Print rows (dictionaries with the same keys) as a table and write them as JSON."""
+    table = Table(title=name, box=None, pad_edge=False, title_justify="left")
+    for key in rows[0]:
+        table.add_column(key, justify="left" if isinstance(rows[0][key], str) else "right")
+    for row in rows:
+        table.add_row(*(_shown(value) for value in row.values()))
+    Console(width=140).print(table)
+    OUT.mkdir(exist_ok=True)
+    (OUT / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def _shown(value):
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
