@@ -133,8 +133,8 @@ def test_the_newer_of_two_nodes_knows_the_older(seed, n, k):
         active = state.active[: state.counts[ACTIVE]].tolist()
         costs = np.maximum(contraction.costs, contraction.costs.T)
         for u, v in permutations(active, 2):
-            if lists.made[v] > lists.searched[u]:
-                assert lists.made[u] <= lists.searched[v]  # then v knows u
+            if lists.made[v] > lists.known[u]:
+                assert lists.made[u] <= lists.known[v]  # then v knows u
                 continue
             listed = has_partner(lists, u) and v in lists.ids[u, lists.head[u] : lists.length[u]]
             if listed:

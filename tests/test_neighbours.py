@@ -33,8 +33,8 @@ def test_ties_go_to_the_lowest_index(seed, n, k, values):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1e-20, 1.0, 1e25])
 def test_blocks_and_scale_do_not_matter(rng, monkeypatch, dtype, scale):
-    monkeypatch.setattr(exact, "_ROWS", 7)
-    monkeypatch.setattr(exact, "_COLUMNS", 11)
+    monkeypatch.setattr(exact, "_BLOCK", 7)
+    monkeypatch.setattr(exact, "_WORK", 100)
     X = (rng.normal(size=(50, 4)) * scale).astype(dtype)
     found = exact.nearest(DenseProblem(X, 0.0), 3)
     ids, costs = naive(cost_matrix(X, 0.0), 3)
@@ -54,8 +54,8 @@ def test_near_ties_below_single_precision_are_told_apart():
     assert found.costs[0].tolist() == [ulp, ulp, 0]
 
 
-def test_progress_reaches_the_end(rng, monkeypatch):
-    monkeypatch.setattr(exact, "_ROWS", 16)
+def test_progress_counts_pairs_to_the_end(rng, monkeypatch):
+    monkeypatch.setattr(exact, "_BLOCK", 16)
     seen = []
     exact.nearest(DenseProblem(rng.normal(size=(40, 2))), 2, lambda *event: seen.append(event))
-    assert seen == [("neighbours", 16, 40), ("neighbours", 32, 40), ("neighbours", 40, 40)]
+    assert seen == [("neighbours", 1024, 1600), ("neighbours", 1536, 1600), ("neighbours", 1600, 1600)]

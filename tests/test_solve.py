@@ -93,7 +93,7 @@ def test_callback_sees_both_phases(rng, monkeypatch):
         result = solve(lambda *event, seen=seen: seen.append(event))
         phases = [phase for phase, _, _ in seen]
         assert phases.count("contraction") > 3
-        assert all(0 <= done <= total == 60 for _, done, total in seen)
+        assert all(0 <= done <= total for _, done, total in seen)
         assert result.n_clusters == dense_multicut(X).n_clusters
 
 

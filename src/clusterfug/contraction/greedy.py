@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clusterfug.contraction.history import MERGE, record
 from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_row, inner
 from clusterfug.neighbours.exact import Neighbours, Progress
-from clusterfug.neighbours.lists import NEVER, Lists, fill, has_partner, lists_of
+from clusterfug.neighbours.lists import NEVER, Lists, fill, has_partner, is_stale, lists_of
 from clusterfug.problem import DenseProblem
 
 _WORK = 200_000_000  # multiplications per kernel call: a fraction of a second
@@ -28,7 +28,10 @@ class State(NamedTuple):
     sum_of: Ints  # (n,) which row of sums a node has, -1 for an item on its own
     free: Ints  # (n // 2,) stack of rows of sums that can be used again
     active: Ints  # (n,) the nodes that exist, rising; a node is named by its lowest item
-    scores: Floats  # (n,) costs of one node to the active nodes
+    keys: Floats  # (n,) at least the cost of a node's best partner; -inf for nodes that are gone
+    nodes: Ints  # (n,) nodes to be scored
+    scores: Floats  # (n,) costs of one node to them
+    marked: Ints  # (n,) all False between steps
     query: Floats  # (d + 1,)
     merges: Any  # (n,) contraction history, MERGE records
     counts: Ints
@@ -53,7 +56,10 @@ def start(problem: DenseProblem, neighbours: Neighbours) -> tuple[Lists, State]:
         sum_of=np.full(n, -1, dtype=np.int64),
         free=np.empty(n // 2, dtype=np.int64),
         active=np.arange(n),
+        keys=np.full(n, np.inf),
+        nodes=np.empty(n, dtype=np.int64),
         scores=np.empty(n),
+        marked=np.zeros(n, dtype=np.bool_),
         query=np.empty(width),
         merges=np.empty(n, dtype=MERGE),
         counts=np.array([n, 0, 0, 0]),
@@ -64,6 +70,7 @@ def start(problem: DenseProblem, neighbours: Neighbours) -> tuple[Lists, State]:
 @njit(cache=True, nogil=True)
 def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
     """Contract until no pair attracts (True) or about `work` multiplications are done (False)."""
+    counts = state.counts
     while work > 0:
         u = most_attractive(lists, state)
         if u < 0:
@@ -71,17 +78,52 @@ def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
         if has_partner(lists, u):
             v, cost = lists.ids[u, lists.head[u]], lists.costs[u, lists.head[u]]
             i, j = min(u, v), max(u, v)
-            record(state.merges[state.counts[MERGES]], i, j, cost)
-            state.counts[MERGES] += 1
+            record(state.merges[counts[MERGES]], i, j, cost)
+            counts[MERGES] += 1
+            floor = lists.floor[i] + lists.floor[j]
+            nodes = heirloom(lists, state, i, j)
             merge(rows, state, i, j)
-            lists.made[i] = state.counts[MERGES]
+            lists.made[i] = counts[MERGES]
             lists.made[j] = NEVER
+            state.keys[j] = -np.inf
             u = i
-        score(rows, state, u)
-        active = state.active[: state.counts[ACTIVE]]
-        fill(lists, u, active, state.scores, state.counts[MERGES])
-        work -= active.shape[0] * (state.query.shape[0] + 8)
+        else:
+            floor = -np.inf
+            nodes = state.active[: counts[ACTIVE]]
+        costs = score(rows, state, u, nodes)
+        fill(lists, u, nodes, costs, counts[MERGES], floor)
+        state.keys[u] = lists.costs[u, 0] if lists.length[u] > 0 else lists.floor[u]
+        work -= nodes.shape[0] * state.query.shape[0] + 8 * counts[ACTIVE]
     return False
+
+
+@njit(cache=True, nogil=True)
+def heirloom(lists: Lists, state: State, i: int, j: int) -> Ints:
+    """The nodes that may cost more than floor_i + floor_j to the node made of i and j.
+
+    Those in the list of i or of j, and those made after either list was.
+    """
+    moment = min(lists.known[i], lists.known[j])
+    for u in (i, j):
+        for at in range(lists.head[u], lists.length[u]):
+            if not is_stale(lists, u, at):
+                state.marked[lists.ids[u, at]] = True
+    count = 0
+    for t in range(state.counts[ACTIVE]):
+        u = state.active[t]
+        if (state.marked[u] or lists.made[u] > moment) and u != i and u != j:
+            state.nodes[count] = u
+            count += 1
+        state.marked[u] = False
+    return state.nodes[:count]
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
+def largest(values: Floats) -> float:
+    top = values[0]
+    for t in range(values.shape[0]):
+        top = max(top, values[t])
+    return top
 
 
 @njit(cache=True, nogil=True)
@@ -91,20 +133,27 @@ def most_attractive(lists: Lists, state: State) -> int:
     Equal costs: a promise first, since it may turn out to be any pair of that cost, then the pair
     with the smaller lowest index, then the other index.
     """
-    best = -1
-    best_cost = 0.0
-    best_low = best_high = -1
-    for t in range(state.counts[ACTIVE]):
-        u = state.active[t]
-        cost, low, high = lists.floor[u], -1, -1
-        if has_partner(lists, u):
+    keys = state.keys  # what is at the head of a list only falls until the list is filled again
+    while True:
+        top = largest(keys)
+        if not top > 0:
+            return -1
+        best = best_low = best_high = -1
+        for u in range(keys.shape[0]):
+            if keys[u] != top:
+                continue
+            found = has_partner(lists, u)
+            keys[u] = lists.costs[u, lists.head[u]] if found else lists.floor[u]
+            if keys[u] != top:
+                continue
+            if not found:
+                return u
             v = lists.ids[u, lists.head[u]]
-            cost, low, high = lists.costs[u, lists.head[u]], min(u, v), max(u, v)
-        if cost > best_cost or (
-            cost == best_cost and (low < best_low or (low == best_low and high < best_high))
-        ):
-            best, best_cost, best_low, best_high = u, cost, low, high
-    return best
+            low, high = min(u, v), max(u, v)
+            if best < 0 or low < best_low or (low == best_low and high < best_high):
+                best, best_low, best_high = u, low, high
+        if best >= 0:
+            return best
 
 
 @njit(cache=True, nogil=True)
@@ -139,8 +188,8 @@ def merge(rows: Rows, state: State, i: int, j: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def score(rows: Rows, state: State, u: int) -> None:
-    """state.scores[t] = cost of u to the t-th active node."""
+def score(rows: Rows, state: State, u: int, nodes: Ints) -> Floats:
+    """Costs of u to the given nodes."""
     query = state.query
     query[:] = 0.0
     if state.sum_of[u] >= 0:
@@ -148,9 +197,10 @@ def score(rows: Rows, state: State, u: int) -> None:
     else:
         add_row(rows, u, query)
     query *= rows.signature
-    for t in range(state.counts[ACTIVE]):
-        v = state.active[t]
+    for t in range(nodes.shape[0]):
+        v = nodes[t]
         if state.sum_of[v] >= 0:
             state.scores[t] = inner(query, state.sums[state.sum_of[v]])
         else:
             state.scores[t] = cost_to_row(rows, query, v)
+    return state.scores[: nodes.shape[0]]

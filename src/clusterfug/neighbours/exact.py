@@ -1,9 +1,9 @@
-"""The k most attractive partners of every item, exactly, in O(n k) memory beyond one small block.
+"""The k most attractive partners of every item, exactly, in O(n k) memory beyond one block of scores.
 
-Scores come from a blocked matrix product in the features' own precision; it only *nominates*. The
-nominees are re-scored in float64, and a row whose k-th partner is not clear of the rejected ones by
-more than the rounding error of the product is searched again in float64. So the answer, ties
-included, depends neither on BLAS nor on the number of threads.
+Scores come from a blocked float32 matrix product over half of all pairs (costs are symmetric); it only
+*nominates*. The nominees are re-scored in float64, and a row whose k-th partner is not clear of the
+rejected ones by more than the rounding error of the product is searched again in float64. So the
+answer, ties included, depends neither on BLAS nor on the number of threads.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from clusterfug.costs import Floats, Ints, Rows, cost_to_row, query_of_row
 from clusterfug.problem import DenseProblem
 
-_ROWS, _COLUMNS = 1024, 4096  # one block of scores: 16 MiB in float32
+_BLOCK = 2048  # rows and columns of one block of scores: 16 MiB
 _WORK = 100_000_000  # multiplications per kernel call, well under a second
 
 Progress = Callable[[str, int, int], None]
@@ -31,42 +31,51 @@ class Neighbours(NamedTuple):
 
 def nearest(problem: DenseProblem, k: int, progress: Progress | None = None) -> Neighbours:
     """The k partners of largest cost of every item; k is clipped to n - 1."""
-    n, rows = problem.n, problem.rows
+    n = problem.n
     k = min(k, n - 1)
     found = Neighbours(np.empty((n, k), dtype=np.int64), np.empty((n, k)))
     if k == 0:
         return found
-    # Queries and rows are scaled (by powers of two: no rounding) to length <= 1: no score overflows.
-    query_norms, row_norms = problem.norms
-    query_scale, row_scale = (2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms)
-    dtype = rows.features.dtype
-    rounding = (problem.d + 8) * np.finfo(dtype).eps
-    error = rounding * query_norms * row_norms.max()  # of a score, bounds |<query, row>| rounding
-    nominees = min(n - 1, 2 * k + 8)
-    scores = np.empty((min(n, _ROWS), min(n, _COLUMNS)), dtype=dtype)
-    for top in range(0, n, _ROWS):
-        bottom = min(n, top + _ROWS)
-        queries = problem.extended(top, bottom) * (rows.signature * query_scale).astype(dtype)
-        best = np.full((bottom - top, nominees), -np.inf, dtype=dtype)
-        ids = np.full((bottom - top, nominees), -1, dtype=np.int64)
-        for left in range(0, n, _COLUMNS):
-            right = min(n, left + _COLUMNS)
-            block = scores[: bottom - top, : right - left]
-            columns = problem.extended(left, right)
-            columns *= dtype.type(row_scale)
-            np.matmul(queries, columns.T, out=block)
-            nominate(block, top, left, best, ids)
-        unscaled = best[:, -1] / (query_scale * row_scale)
-        limit = unscaled + error[top:bottom] if nominees < n - 1 else np.full(bottom - top, -np.inf)
-        unclear = np.zeros(bottom - top, dtype=np.bool_)
-        rescore(rows, ids, limit, top, found.ids, found.costs, unclear)
-        again = np.flatnonzero(unclear) + top
-        step = max(1, _WORK // (n * problem.d))
-        for start in range(0, len(again), step):
-            search(rows, again[start : start + step], found.ids, found.costs)
-        if progress is not None:
-            progress("neighbours", bottom, n)
+    nominees, limits = _nominate(problem, min(n - 1, k + 8), progress)
+    step = max(1, _WORK // (nominees.shape[1] * problem.d))
+    unclear = np.zeros(n, dtype=np.bool_)
+    for start in range(0, n, step):
+        rescore(problem.rows, nominees, limits, start, min(n, start + step), *found, unclear)
+    again = np.flatnonzero(unclear)
+    step = max(1, _WORK // (n * problem.d))
+    for start in range(0, len(again), step):
+        search(problem.rows, again[start : start + step], *found)
     return found
+
+
+def _nominate(
+    problem: DenseProblem, count: int, progress: Progress | None
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """For every item `count` partners of largest score, and a limit on the cost of all others."""
+    n = problem.n
+    query_norms, row_norms = problem.norms
+    # Queries and rows are scaled (by powers of two: no rounding) to length <= 1: no score overflows.
+    query_scale, row_scale = (2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms)
+    signature = (problem.rows.signature * query_scale).astype(np.float32)
+    best = np.full((n, count), -np.inf, dtype=np.float32)
+    ids = np.full((n, count), -1, dtype=np.int32)
+    scores = np.empty((min(n, _BLOCK), min(n, _BLOCK)), dtype=np.float32)
+    for top in range(0, n, _BLOCK):
+        bottom = min(n, top + _BLOCK)
+        queries = problem.extended(top, bottom, np.float32) * signature
+        for left in range(top, n, _BLOCK):
+            right = min(n, left + _BLOCK)
+            columns = problem.extended(left, right, np.float32)
+            columns *= np.float32(row_scale)
+            block = np.matmul(queries, columns.T, out=scores[: bottom - top, : right - left])
+            nominate(block, top, left, best, ids)
+        if progress is not None:
+            progress("neighbours", bottom * (2 * n - bottom), n * n)
+    if count == n - 1:
+        return ids, np.full(n, -np.inf)
+    rounding = (problem.d + 8) * np.finfo(np.float32).eps
+    error = rounding * np.maximum(query_norms * row_norms.max(), row_norms * query_norms.max())
+    return ids, best[:, -1] / (query_scale * row_scale) + error
 
 
 @njit(cache=True, nogil=True)
@@ -92,33 +101,63 @@ def insert(ids: Ints, costs: Floats, length: int, partner: int, cost: float) -> 
     return length
 
 
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
+def holds_candidate(scores: Floats, bar: float, bars: Floats) -> bool:
+    """Whether some score is above the bar of its row or of its column."""
+    highest = scores[0]
+    margin = scores[0] - bars[0]
+    for c in range(scores.shape[0]):
+        highest = max(highest, scores[c])
+        margin = max(margin, scores[c] - bars[c])
+    return highest > bar or margin > 0
+
+
 @njit(cache=True, nogil=True)
 def nominate(scores: Floats, top: int, left: int, best: Floats, ids: Ints) -> None:
-    """Take the largest scores of a block into the sorted rows of nominees (all slots count as full)."""
+    """Take the largest scores of a block into the sorted nominees of its rows and of its columns."""
+    stride = 64
+    n_columns = scores.shape[1]
     last = best.shape[1] - 1
+    # A block on the diagonal holds each pair twice: its columns are its rows.
+    bars = np.full(n_columns, np.inf, dtype=best.dtype)
+    if top != left:
+        bars[:] = best[left : left + n_columns, last]
     for r in range(scores.shape[0]):
-        bar = best[r, last]
-        for c in range(scores.shape[1]):
-            if scores[r, c] > bar and left + c != top + r:
-                insert(ids[r], best[r], last + 1, left + c, scores[r, c])
-                bar = best[r, last]
+        i = top + r
+        for start in range(0, n_columns, stride):
+            stop = min(n_columns, start + stride)
+            if not holds_candidate(scores[r, start:stop], best[i, last], bars[start:stop]):
+                continue
+            for c in range(start, stop):
+                j = left + c
+                score = scores[r, c]
+                if score > best[i, last] and i != j:
+                    insert(ids[i], best[i], last + 1, j, score)
+                if score > bars[c]:
+                    insert(ids[j], best[j], last + 1, i, score)
+                    bars[c] = best[j, last]
 
 
 @njit(cache=True, nogil=True)
 def rescore(
-    rows: Rows, nominees: Ints, limit: Floats, top: int, ids: Ints, costs: Floats, unclear: Ints
+    rows: Rows,
+    nominees: Ints,
+    limits: Floats,
+    start: int,
+    stop: int,
+    ids: Ints,
+    costs: Floats,
+    unclear: Ints,
 ) -> None:
     """The k best nominees of each row in float64; unclear where an item not nominated may be better."""
     query = np.empty(rows.signature.shape[0])
     k = ids.shape[1]
-    for r in range(nominees.shape[0]):
-        i = top + r
+    for i in range(start, stop):
         query_of_row(rows, i, query)
         length = 0
-        for t in range(nominees.shape[1]):
-            j = nominees[r, t]
+        for j in nominees[i]:
             length = insert(ids[i], costs[i], length, j, cost_to_row(rows, query, j))
-        unclear[r] = costs[i, k - 1] <= limit[r]
+        unclear[i] = costs[i, k - 1] <= limits[i]
 
 
 @njit(cache=True, nogil=True)

@@ -1,19 +1,18 @@
 """The incremental neighbour graph: a short sorted list of partners per node, outdated by contraction.
 
-The list of node u is the result of a search at some moment: its k best partners then, and a *floor*,
-the cost that every other node then stayed at or below. Contraction makes entries stale (a partner is no
-longer the node it was), and stale entries are skipped, never replaced. What is left of a list is a bound:
+The list of node u describes some moment: the best partners of u then, and a *floor*, the cost that every
+other node then stayed at or below. Contraction makes entries stale (a partner is no longer the node it
+was), and stale entries are skipped. What is left of a list is a bound:
 
-    a node that has existed unchanged since u was searched and is not in the list of u
+    a node that has existed unchanged since that moment and is not in the list of u
     costs at most the floor of u.
 
-A node is searched when it is made. So of any two nodes the newer one knows the older, and the pair of
-largest cost is the head of a list. Where a list has run empty its floor is a *promise*: u is searched
-again only if its promise is the largest of all, and never if it is not attractive.
-
-(The paper's incremental update fills the list of a new node from the lists and floors of its two parts.
-That is no bound on nodes made since those lists were: see docs/how-it-works.md for the seven nodes that
-show it. Here a new node is always searched.)
+A new node m = ij inherits the lists of its parts (the paper's incremental neighbours): an old node in
+neither list costs at most floor_i + floor_j. The paper stops there, and misses nodes that were made after
+the lists were (docs/how-it-works.md has seven nodes that show it). Here those are scored as well, so of
+any two nodes the newer one knows the older, and the pair of largest cost is the head of a list. Where a
+list has run empty its floor is a *promise*: u is searched again only if its promise is the largest of all,
+and never if it is not attractive.
 """
 
 from typing import NamedTuple
@@ -33,7 +32,7 @@ class Lists(NamedTuple):
     head: Ints  # (n,) position of the first entry that is not known to be stale
     length: Ints  # (n,)
     floor: Floats  # (n,)
-    searched: Ints  # (n,) when the list was made, counted in contractions
+    known: Ints  # (n,) the moment a list describes, counted in contractions
     made: Ints  # (n,) when the node itself was made; NEVER again after it was merged into another
 
 
@@ -47,7 +46,7 @@ def lists_of(neighbours: Neighbours) -> Lists:
         head=np.zeros(n, dtype=np.int64),
         length=np.full(n, k, dtype=np.int64),
         floor=np.full(n, -np.inf) if k == n - 1 else costs[:, -1].copy(),
-        searched=np.zeros(n, dtype=np.int64),
+        known=np.zeros(n, dtype=np.int64),
         made=np.zeros(n, dtype=np.int64),
     )
 
@@ -56,21 +55,30 @@ def lists_of(neighbours: Neighbours) -> Lists:
 def has_partner(lists: Lists, u: int) -> bool:
     """Move the head of u past stale entries; whether an entry is left."""
     head = lists.head[u]
-    while head < lists.length[u] and lists.made[lists.ids[u, head]] > lists.searched[u]:
+    while head < lists.length[u] and is_stale(lists, u, head):
         head += 1
     lists.head[u] = head
     return head < lists.length[u]
 
 
 @njit(cache=True, nogil=True)
-def fill(lists: Lists, u: int, active: Ints, scores: Floats, now: int) -> None:
-    """Make the list of u from its costs to all active nodes."""
-    length = 0
-    for t in range(active.shape[0]):
-        if active[t] != u:
-            length = insert(lists.ids[u], lists.costs[u], length, active[t], scores[t])
+def is_stale(lists: Lists, u: int, at: int) -> bool:
+    return lists.made[lists.ids[u, at]] > lists.known[u]
+
+
+@njit(cache=True, nogil=True)
+def fill(lists: Lists, u: int, nodes: Ints, costs: Floats, now: int, floor: float) -> None:
+    """Make the list of u from its costs to some nodes; all others are known to cost at most `floor`."""
     k = lists.ids.shape[1]
-    lists.floor[u] = lists.costs[u, k - 1] if 0 < k == length else -np.inf
+    length = 0
+    rejected = floor
+    for t in range(nodes.shape[0]):
+        if nodes[t] == u or not costs[t] > floor:
+            continue
+        if length == k:
+            rejected = max(rejected, min(costs[t], lists.costs[u, k - 1]))
+        length = insert(lists.ids[u], lists.costs[u], length, nodes[t], costs[t])
+    lists.floor[u] = rejected
     lists.head[u] = 0
     lists.length[u] = length
-    lists.searched[u] = now
+    lists.known[u] = now
