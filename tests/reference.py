@@ -124,3 +124,36 @@ def printed_dgaec_inc(costs, k):
                     lists[q] = [m, *(v for v in lists[q] if v not in (i, j))]
                 else:
                     lists[q] = search(q)
+
+
+def lazy(costs, k):
+    """The merges of lazy contraction (DLAEC) on a full matrix: no search within a round."""
+    contraction = Contraction(costs)
+    merges = []
+    while True:
+        full = np.maximum(contraction.costs, contraction.costs.T)
+        nodes = np.flatnonzero(np.isfinite(full).any(axis=1)).tolist()
+        lists = {u: sorted((v for v in nodes if v != u), key=lambda v: (-full[u, v], v))[:k] for u in nodes}
+        before = len(merges)
+        while True:
+            heads = [(full[u, lists[u][0]], -u) for u in nodes if lists[u]]
+            cost, u = max(heads, default=(-1, 0))
+            if not cost > 0:
+                break
+            i, j = sorted((-u, lists[-u][0]))
+            merges.append((i, j, cost))
+            lows = {u: min((full[u, v] for v in lists[u]), default=-np.inf) for u in nodes}
+            known = (set(lists[i]) | set(lists[j])) - {i, j}
+            contraction.merge(i, j)
+            full = np.maximum(contraction.costs, contraction.costs.T)
+            nodes.remove(j)
+            near = [v for v in known if full[i, v] >= lows[i] + lows[j]]
+            lists[i] = sorted(near, key=lambda v: (-full[i, v], v))[:k]
+            for q in nodes:
+                if q != i and {i, j} & set(lists[q]):
+                    kept = [v for v in lists[q] if v not in (i, j)]
+                    if full[q, i] >= lows[q]:
+                        kept.append(i)
+                    lists[q] = sorted(kept, key=lambda v, q=q: (-full[q, v], v))
+        if len(merges) == before:
+            return merges

@@ -20,7 +20,7 @@ from reference import (
 from clusterfug import DenseProblem, dense_multicut
 from clusterfug.contraction.greedy import ACTIVE, MERGES, contract, start
 from clusterfug.neighbours.exact import nearest
-from clusterfug.neighbours.lists import has_partner
+from clusterfug.neighbours.lists import has_partner, lists_of
 
 LARGEST = 14 if INTERPRETED else 200
 EXAMPLES = 8 if INTERPRETED else 300
@@ -123,7 +123,7 @@ def test_the_newer_of_two_nodes_knows_the_older(seed, n, k):
     """The invariant of the neighbour lists, checked for every pair after every step."""
     rng = np.random.default_rng(seed)
     problem = DenseProblem(rng.integers(-2, 3, size=(n, 3)), 0.5)
-    lists, state = start(problem, nearest(problem, k))
+    lists, state = lists_of(nearest(problem, k)), start(problem)
     contraction = Contraction(cost_matrix(problem.rows.features, 0.5))
     done = 0
     while not contract(problem.rows, lists, state, 1):

@@ -91,6 +91,14 @@ def cost_inside(rows: Rows, order: Ints, starts: Ints, first: int, last: int) ->
 
 
 @njit(cache=True, nogil=True)
+def sum_rows(rows: Rows, order: Ints, starts: Ints, sums: Floats) -> None:
+    """sums[c] += the extended rows of the items order[starts[c]:starts[c + 1]]."""
+    for c in range(sums.shape[0]):
+        for t in range(starts[c], starts[c + 1]):
+            add_row(rows, order[t], sums[c])
+
+
+@njit(cache=True, nogil=True)
 def squared_norms(rows: Rows, query_norms: Floats, row_norms: Floats) -> None:
     """Squared lengths of every query and of every extended row."""
     width = rows.signature.shape[0]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import checks
-from clusterfug.costs import Rows, cost_inside, mean_rows, squared_norms
+from clusterfug.costs import Rows, cost_inside, mean_rows, squared_norms, sum_rows
 from clusterfug.result import number_by_first_appearance
 
 _ITEMS_PER_CALL = 1 << 28  # numbers a kernel touches before it returns to Python, so Ctrl-C works
@@ -107,6 +107,23 @@ class DenseProblem:
             return cls(np.zeros((n, 1)), threshold=0.0)
         values, vectors = values[kept], vectors[:, kept]
         return cls(vectors * np.sqrt(np.abs(values)), threshold=0.0, signature=np.sign(values))
+
+    def contract(self, labels: NDArray[np.int64]) -> "DenseProblem":
+        """The problem whose items are the clusters 0..K-1 of these labels: their rows add.
+
+        Any clustering of it keeps inside what the same clustering of the items keeps inside, less what
+        the labels themselves do.
+        """
+        sizes = np.bincount(labels)
+        starts = np.append(0, np.cumsum(sizes))
+        sums = np.zeros((len(sizes), self.d + 1))
+        sum_rows(self.rows, np.argsort(labels, kind="stable"), starts, sums)
+        contracted = object.__new__(DenseProblem)
+        contracted.threshold = None
+        features = np.ascontiguousarray(sums[:, :-1])
+        arrays = features, sums[:, -1].copy(), np.ones(len(sizes)), self.rows.signature
+        contracted.rows = Rows(*map(read_only, arrays))
+        return contracted
 
     @property
     def n(self) -> int:

@@ -31,7 +31,7 @@ class State(NamedTuple):
     keys: Floats  # (n,) at least the cost of a node's best partner; -inf for nodes that are gone
     nodes: Ints  # (n,) nodes to be scored
     scores: Floats  # (n,) costs of one node to them
-    marked: Ints  # (n,) all False between steps
+    marked: Ints  # (n,) all 0 between steps
     query: Floats  # (d + 1,)
     merges: Any  # (n,) contraction history, MERGE records
     counts: Ints
@@ -41,17 +41,17 @@ def greedy(
     problem: DenseProblem, neighbours: Neighbours, progress: Progress | None = None
 ) -> NDArray[np.void]:
     """The contraction history of exact greedy contraction, from (and in) the exact neighbours."""
-    lists, state = start(problem, neighbours)
+    lists, state = lists_of(neighbours), start(problem)
     while not contract(problem.rows, lists, state, _WORK):
         if progress is not None:
             progress("contraction", int(state.counts[MERGES]), problem.n)
     return state.merges[: state.counts[MERGES]].copy()
 
 
-def start(problem: DenseProblem, neighbours: Neighbours) -> tuple[Lists, State]:
+def start(problem: DenseProblem) -> State:
     """Every item a node of its own."""
     n, width = problem.n, problem.d + 1
-    state = State(
+    return State(
         sums=np.empty((n // 2, width)),
         sum_of=np.full(n, -1, dtype=np.int64),
         free=np.empty(n // 2, dtype=np.int64),
@@ -59,12 +59,11 @@ def start(problem: DenseProblem, neighbours: Neighbours) -> tuple[Lists, State]:
         keys=np.full(n, np.inf),
         nodes=np.empty(n, dtype=np.int64),
         scores=np.empty(n),
-        marked=np.zeros(n, dtype=np.bool_),
+        marked=np.zeros(n, dtype=np.int8),
         query=np.empty(width),
         merges=np.empty(n, dtype=MERGE),
         counts=np.array([n, 0, 0, 0]),
     )
-    return lists_of(neighbours), state
 
 
 @njit(cache=True, nogil=True)
@@ -107,14 +106,14 @@ def heirloom(lists: Lists, state: State, i: int, j: int) -> Ints:
     for u in (i, j):
         for at in range(lists.head[u], lists.length[u]):
             if not is_stale(lists, u, at):
-                state.marked[lists.ids[u, at]] = True
+                state.marked[lists.ids[u, at]] = 1
     count = 0
     for t in range(state.counts[ACTIVE]):
         u = state.active[t]
-        if (state.marked[u] or lists.made[u] > moment) and u != i and u != j:
+        if (state.marked[u] > 0 or lists.made[u] > moment) and u != i and u != j:
             state.nodes[count] = u
             count += 1
-        state.marked[u] = False
+        state.marked[u] = 0
     return state.nodes[:count]
 
 
