@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints-dev.txt
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench
 
 demo: .venv/installed
 	.venv/bin/clusterfug demo
@@ -24,9 +24,6 @@ check: .venv/installed-dev
 bench: .venv/installed-bench
 	.venv/bin/python benchmarks/graphs.py
 	.venv/bin/python benchmarks/foundation.py
-
-clean:
-	git clean -xdf
 
 .venv/bin/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'clusterfug needs Python >= 3.11, found ' + sys.version)"

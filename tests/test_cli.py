@@ -161,8 +161,16 @@ def nothing_but(folder, *names):
         (["cluster", "x.npy", "--alpha", "none.npy"], "none.npy does not exist"),
         (["cluster", "x.npy", "-k", "0"], "k must be at least 1, not 0"),
         (["cluster", "x.npy", "-a", "dbscan"], "unknown algorithm 'dbscan': choose one of auto, gaec"),
-        (["cluster", "x.npy", "-a", "gaec", "--memory-limit", "1e-7"], "gaec needs 0.0 GiB"),
+        (["cluster", "x.npy", "-a", "gaec", "--memory-limit", "1e-7"], "gaec needs 1.19e-07 GiB"),
         (["cluster", "x.npy", "--metric", "euclidean"], "Invalid value for '--metric'"),
+        (["cluster", "x.npy", "-o", "x.npy"], "cannot write x.npy: it is an input"),
+        (["cluster", "x.npy", "--memory-limit", "0"], "--memory-limit must be at least 1e-09, not 0"),
+        (["cluster", "graph.txt", "--prefer", "large"], "--prefer goes with features"),
+        (["cluster", "x.npy", "--weights", "x.npz"], "x.npz does not exist"),
+        (["cluster", "x.npy", "--weights", "graph.txt"], "must be a .npy or .csv file"),
+        (["cluster", "empty.csv"], "empty.csv holds no numbers"),
+        (["demo", "-o", "x.npy"], "cannot write to x.npy: it is not a folder"),
+        (["demo", "-o", "new", "-t", "nan"], "threshold must be a finite number"),
         (["cluster", "x.npy", "-o", "no/l.npy"], "the folder no does not exist"),
         (["cluster", "x.npy", "-o", "l.txt"], "must end in .npy, .csv, .parquet"),
         (["cluster", "nan.npy", "-o", "l.npy"], "not finite: nan in row 3, column 0"),
@@ -193,13 +201,13 @@ def nothing_but(folder, *names):
         (["convert", "big.npy", "y.npy", "--dtype", "float16"], "not finite: inf in row 0"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 def test_bad_input_is_one_line_and_nothing_is_written(run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.eye(4))
     holed = np.eye(5)
     holed[3, 0] = np.nan
-    np.save("nan.npy", holed)
+    np.save("nan.npy", holed.astype(np.float32))
+    (tmp_path / "empty.csv").write_text("a,b\n")
     np.save("flat.npy", np.ones(3))
     np.save("empty.npy", np.ones((0, 3)))
     np.save("words.npy", np.array([["a"]]))

@@ -98,6 +98,12 @@ def test_extreme_lengths_are_normalised(rng):
         np.testing.assert_array_equal(DenseMulticut().fit_predict(X * scale), expected)
 
 
+@pytest.mark.parametrize("value", [0.1, 0.3, 1.0, 1e10])
+def test_rows_equal_to_the_mean_are_zero_when_centred(value):
+    assert DenseMulticut(center=True).fit(np.full((6, 4), value)).n_clusters_ == 6
+    assert DenseMulticut(center=True).fit(np.full((7, 4), value, dtype=np.float32)).n_clusters_ == 7
+
+
 def test_in_a_pipeline_and_a_grid_search(blobs):
     X, y = blobs
     pipeline = make_pipeline(StandardScaler(), DenseMulticut(0.2))

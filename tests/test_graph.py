@@ -61,6 +61,25 @@ def test_the_heap_grows_when_it_must(rng, monkeypatch):
     np.testing.assert_array_equal(multicut(edges, costs).merges, expected)
 
 
+@pytest.mark.large
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_hub_that_keeps_getting_a_lower_name(ties, monkeypatch):
+    """A star whose hub has the highest number absorbs its leaves from the top down."""
+    n = 3000
+    edges = np.stack([np.arange(n), np.full(n, n)], axis=1)
+    costs = np.ones(n) if ties else np.arange(1.0, n + 1)
+    sizes = []
+    grown = gaec_module._grown
+    monkeypatch.setattr(gaec_module, "_grown", lambda *a: sizes.append(len(grown(*a).costs)) or grown(*a))
+    merges = multicut(edges, costs).merges
+    order = np.arange(n) if ties else np.arange(n)[::-1]
+    np.testing.assert_array_equal(merges["cost"], costs[order])
+    np.testing.assert_array_equal(
+        np.maximum(merges["i"], merges["j"]), np.append(n, order[1:] if ties else order[:-1])
+    )
+    assert max(sizes, default=0) < 20 * n  # the heap does not fill with old entries
+
+
 def test_parallel_edges_add_in_either_direction():
     result = multicut([[0, 1], [1, 0], [1, 2]], [2.0, -3.0, 1.0])
     assert result.labels.tolist() == [0, 1, 1]

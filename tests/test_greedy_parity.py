@@ -61,7 +61,7 @@ def features(draw, integers):
             alpha = rng.integers(0, 4, size=n).astype(np.float64) if integers else rng.random(n)
             options |= {"alpha": alpha, "prefer": draw(st.sampled_from(["small", "large"]))}
     if draw(st.booleans()):
-        options["sample_weight"] = rng.integers(1, 4, size=n).astype(np.float64)
+        options["sample_weight"] = rng.integers(1, 4, size=n) if integers else rng.random(n) + 0.1
     return X.astype(draw(st.sampled_from([np.float32, np.float64]))), options
 
 
@@ -85,6 +85,7 @@ def test_every_merge_takes_the_largest_cost(instance, k):
         own_k = {} if algorithm == "gaec" else {"k": k}
         result = dense_multicut(X, **options, algorithm=algorithm, **own_k)
         assert_greedy(costs, result.merges)
+        assert np.all(result.merges["i"] < result.merges["j"])
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])

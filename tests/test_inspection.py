@@ -56,3 +56,10 @@ def test_one_item_has_no_pairs():
 
 def test_zero_and_negative_zero_are_the_same():
     assert inspect(np.array([[0.0, 1.0], [-0.0, 1.0]])).duplicates == 1
+
+
+def test_zero_rows_are_no_duplicates_and_tiny_rows_are_not_zero():
+    found = inspect(np.zeros((5, 2)))
+    assert (found.zero_rows, found.duplicates, len(found.advice)) == (5, 0, 1)
+    found = inspect(np.eye(3) * 1e-170)
+    assert (found.zero_rows, found.duplicates) == (0, 0)

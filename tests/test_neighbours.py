@@ -54,6 +54,18 @@ def test_near_ties_below_single_precision_are_told_apart():
     assert found.costs[0].tolist() == [ulp, ulp, 0]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_partners_that_rounding_mixes_up_are_put_in_order(seed):
+    """200 items that differ in the last digits of float32: products cannot rank them."""
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=64) + 1e-6 * rng.normal(size=(200, 64))).astype(np.float32)
+    problem = DenseProblem(X)
+    found = exact.nearest(problem, 3)
+    ids, costs = np.empty((200, 3), dtype=np.int64), np.empty((200, 3))
+    exact.search(problem.rows, np.arange(200), ids, costs)
+    np.testing.assert_array_equal(found.ids, ids)
+
+
 def test_progress_counts_pairs_to_the_end(rng, monkeypatch):
     monkeypatch.setattr(exact, "_BLOCK", 16)
     seen = []

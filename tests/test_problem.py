@@ -1,5 +1,6 @@
 """The problem: costs, objective, weights, explicit matrices, and what happens to the input."""
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -10,12 +11,13 @@ from hypothesis import strategies as st
 
 import clusterfug
 from clusterfug import DenseProblem, dense_multicut
+from clusterfug.result import number_by_first_appearance
 
 
 def costs_of(problem):
     """All pair costs through the problem's own rows."""
-    rows = problem.extended(0, problem.n).astype(np.float64)
-    return (rows * problem.rows.signature) @ rows.T
+    everything = 0, problem.n, np.float64
+    return problem.queries(*everything) @ problem.extended(*everything).T
 
 
 @given(
@@ -41,7 +43,7 @@ def test_objective_and_inside_by_pairs(seed, n, kind):
 def test_objective_in_many_calls_is_the_same(rng, monkeypatch):
     X, labels = rng.normal(size=(50, 3)), rng.integers(0, 9, size=50)
     whole = DenseProblem(X).objective(labels)
-    monkeypatch.setattr("clusterfug.problem._ITEMS_PER_CALL", 8)
+    monkeypatch.setattr("clusterfug.problem._WORK", 8)
     assert DenseProblem(X).objective(labels) == pytest.approx(whole, rel=1e-12)
 
 
@@ -66,8 +68,12 @@ def test_any_symmetric_matrix_factorises(seed, n, rank):
     half = rng.normal(size=(n, rank))
     costs = (half * rng.choice([-1, 1], size=rank)) @ half.T
     problem = DenseProblem.from_costs(costs)
-    np.testing.assert_allclose(costs_of(problem), costs, atol=1e-10 * max(1, np.abs(costs).max()))
-    assert problem.d <= max(1, rank)
+    pairs = np.triu_indices(n, 1)
+    np.testing.assert_allclose(
+        costs_of(problem)[pairs], costs[pairs], atol=1e-10 * max(1, np.abs(costs).max())
+    )
+    if n > 4:  # then no diagonal of these is a thousand times the largest cost
+        assert problem.d <= max(1, rank)
 
 
 def test_from_costs_rejects_what_is_no_cost_matrix():
@@ -138,16 +144,19 @@ def test_weights_count_as_that_many_items(rng):
 
 def test_weightless_items_take_no_part_and_are_labelled_like_new_points(rng):
     X = rng.normal(size=(40, 3))
-    weight = (rng.random(40) < 0.7).astype(float)
+    weight = rng.random(40) * (rng.random(40) < 0.7)
     result = dense_multicut(X, sample_weight=weight)
     present = weight > 0
-    alone = dense_multicut(X[present])
+    alone = dense_multicut(X[present], sample_weight=weight[present])
     same = result.labels[present][:, None] == result.labels[present]
     np.testing.assert_array_equal(same, alone.labels[:, None] == alone.labels)
     assert result.objective == pytest.approx(alone.objective, rel=1e-9)
     assert result.n_clusters == alone.n_clusters
     for item in np.flatnonzero(~present):
-        means = [X[present][alone.labels == c].mean(axis=0) for c in range(alone.n_clusters)]
+        means = [
+            np.average(X[present][alone.labels == c], axis=0, weights=weight[present][alone.labels == c])
+            for c in range(alone.n_clusters)
+        ]
         nearest = np.flatnonzero(present)[alone.labels == np.argmax(means @ X[item])]
         assert result.labels[item] == result.labels[nearest[0]]
 
@@ -158,3 +167,64 @@ def test_costs_of_a_problem_are_given_once():
         dense_multicut(problem, 0.3)
     assert repr(problem) == "DenseProblem(n=3, d=3, threshold=0.2)"
     assert repr(DenseProblem(np.eye(3), alpha=1)) == "DenseProblem(n=3, d=3, alpha)"
+
+
+def test_the_diagonal_of_a_cost_matrix_is_in_no_cost():
+    costs = np.array([[0.0, 1, -2], [1, 0, 3], [-2, 3, 0]])
+    expected = dense_multicut(DenseProblem.from_costs(costs)).labels
+    for diagonal in (1e18, -1e9, [0, 5, 1e20]):
+        np.fill_diagonal(costs, diagonal)
+        result = dense_multicut(DenseProblem.from_costs(costs))
+        np.testing.assert_array_equal(result.labels, expected)
+        np.testing.assert_allclose(result.merges["cost"], [3])
+    costs[0, 1] = 9
+    with pytest.raises(ValueError, match="symmetric"):
+        DenseProblem.from_costs(costs)
+
+
+@pytest.mark.parametrize("weight", [1e39, 1e-50, 1.0])
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_scale_beyond_single_precision_changes_nothing(rng, weight, scale, monkeypatch):
+    monkeypatch.setattr("clusterfug.contraction.matrix._SMALL", 0)
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    expected = dense_multicut(X, 0.5).labels
+    for algorithm in ("gaec", "dgaec", "dgaec-inc"):
+        result = dense_multicut(
+            X * np.float32(scale), 0.5 * scale**2, sample_weight=np.full(60, weight), algorithm=algorithm
+        )
+        np.testing.assert_array_equal(result.labels, expected)
+
+
+def test_small_costs_beside_large_rows_are_not_lost():
+    result = dense_multicut([[1e8, 0.0], [1e-8, 0.0], [0.0, 1.0]], 0.5)
+    assert result.labels.tolist() == [0, 0, 1]
+    assert (result.inside, result.objective) == (pytest.approx(0.5), pytest.approx(-1.0))
+
+
+def test_integer_features_at_any_threshold_do_not_depend_on_k(rng):
+    """0.4 is not representable, but equal costs are computed equal."""
+    for _ in range(30):
+        X = rng.integers(-1, 2, size=(12, 3))
+        expected = dense_multicut(X, k=1).merges[["i", "j"]]
+        for k in (2, 3, 11):
+            np.testing.assert_array_equal(dense_multicut(X, k=k).merges[["i", "j"]], expected)
+
+
+def test_a_problem_survives_pickling(rng):
+    problem = pickle.loads(pickle.dumps(DenseProblem(rng.normal(size=(10, 2)))))
+    assert not problem.rows.features.flags.writeable
+    assert dense_multicut(problem).objective == pytest.approx(
+        problem.objective(dense_multicut(problem).labels)
+    )
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 30))
+def test_contraction_of_a_problem_is_a_problem(seed, n):
+    rng = np.random.default_rng(seed)
+    problem = DenseProblem(rng.normal(size=(n, 3)), sample_weight=rng.random(n) + 0.1)
+    labels = number_by_first_appearance(rng.integers(0, 6, size=n))
+    contracted = problem.contract(labels)
+    coarse = rng.integers(0, 3, size=contracted.n)
+    assert contracted.inside(coarse) + problem.inside(labels) == pytest.approx(
+        problem.inside(coarse[labels]), rel=1e-9, abs=1e-9
+    )

@@ -41,35 +41,37 @@ def numeric(name: str, array: Any) -> NDArray[Any]:
     """An array of real numbers as it lies (a memory map stays one), or a TypeError."""
     if hasattr(array, "toarray"):
         raise TypeError(f"{name} is a sparse matrix: convert it with .toarray() first")
+    if np.ma.isMaskedArray(array):
+        raise TypeError(f"{name} is a masked array: fill or drop the masked values first")
     array = np.asanyarray(array)
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers, not {array.dtype}")
+        raise TypeError(f"{name} must hold real numbers, not {array.dtype}; convert it to floats first")
     return array
 
 
-def features(X: Any) -> NDArray[Any]:
+def features(X: Any, name: str = "X") -> NDArray[Any]:
     """(n, d) finite features, C-contiguous, in float32 or (if X needs it) float64; no other copy."""
-    X = numeric("X", X)
+    X = numeric(name, X)
     if X.ndim != 2:
-        raise ValueError(f"X must be 2-D, one row per item, not {X.ndim}-D; reshape it")
+        raise ValueError(f"{name} must be 2-D, one row per item, not {X.ndim}-D; reshape it")
     if X.shape[0] == 0:
-        raise ValueError("X has no rows: there is nothing to cluster")
+        raise ValueError(f"{name} has no rows: there is nothing to cluster")
     if X.shape[1] == 0:
-        raise ValueError("X has no columns: every item needs at least one feature")
+        raise ValueError(f"{name} has no columns: every item needs at least one feature")
     dtype = np.float64 if np.result_type(X.dtype, np.float32) != np.float32 else np.float32
     step = max(1, _BLOCK_BYTES // (X.shape[1] * X.dtype.itemsize))
     for start in range(0, X.shape[0], step):
         block = X[start : start + step]
         if max(float(block.max()), -float(block.min())) <= LARGEST:  # False for NaN too
             continue
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             good = np.isfinite(block) & (np.abs(block) <= LARGEST)
         row, column = np.argwhere(~good)[0]
         value = block[row, column]
         what = "is too large to square" if np.isfinite(value) else "is not finite"
         raise ValueError(
-            f"X has a value that {what}: {value} in row {start + row}, column {column}"
-            "; remove or replace such rows"
+            f"{name} has a value that {what}: {value} in row {start + row}, column {column}; "
+            "remove or replace such rows"
         )
     return np.ascontiguousarray(np.asarray(X), dtype=dtype)
 

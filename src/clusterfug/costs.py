@@ -1,19 +1,22 @@
 """The cost law, as kernels: what two items (or two sets of items) cost, from their features alone.
 
 Every pair cost is an indefinite inner product  cost(i, j) = sum_d sigma_d g_id g_jd  of the extended
-rows  g_i = weight_i * [f_i, alpha_i].  A *query* is a row times the signature, so a cost is a plain
-inner product <query_i, g_j> (the paper's query/index trick), and the row of a set of items is the sum
-of their rows (the contraction lemma). Nothing outside this file knows that alpha is a column.
+rows  g_i = weight_i * [f_i, alpha_i].  A *query* is a row with its feature columns times the signature, so
+a cost is an inner product <query_i, g_j> (the paper's query/index trick), and the row of a set of items is
+the sum of their rows (the contraction lemma). Nothing outside this file and `DenseProblem` knows that alpha
+is a column.
 
-Sums are accumulated in float64 whatever the features are stored in, in an order that does not depend
-on threads.
+Sums are accumulated in float64 whatever the features are stored in, in an order that does not depend on
+threads. The term of the last column is added last, as sigma * (alpha_i * alpha_j): with whole masses it has
+no rounding of its own, so equal costs stay equal.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from clusterfug.kernels import kernel, reduction
 
 Floats = NDArray[Any]  # of float32 or float64
 Ints = NDArray[Any]
@@ -28,7 +31,7 @@ class Rows(NamedTuple):
     signature: Floats  # (d + 1,) float64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_row(rows: Rows, i: int, out: Floats) -> None:
     """out += the extended row of item i."""
     d = rows.features.shape[1]
@@ -37,92 +40,90 @@ def add_row(rows: Rows, i: int, out: Floats) -> None:
     out[d] += rows.weight[i] * rows.alpha[i]
 
 
-@njit(cache=True, nogil=True)
-def query_of_row(rows: Rows, i: int, out: Floats) -> None:
-    """out = the extended row of item i times the signature."""
+@kernel
+def sign(rows: Rows, row: Floats) -> None:
+    """Make a query of an extended row, in place."""
+    for p in range(rows.features.shape[1]):
+        row[p] *= rows.signature[p]
+
+
+@kernel
+def query_of_item(rows: Rows, i: int, out: Floats) -> None:
     out[:] = 0.0
     add_row(rows, i, out)
-    for p in range(out.shape[0]):
-        out[p] *= rows.signature[p]
+    sign(rows, out)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def cost_to_row(rows: Rows, query: Floats, j: int) -> float:
-    """<query, extended row of item j>, the cost between the query's owner and item j."""
+@reduction
+def cost_to_item(rows: Rows, query: Floats, j: int) -> float:
+    """Cost between the owner of a query and item j."""
     d = rows.features.shape[1]
     total = 0.0
     for p in range(d):
         total += query[p] * rows.features[j, p]
-    return rows.weight[j] * (total + query[d] * rows.alpha[j])
+    return rows.weight[j] * total + rows.signature[d] * (query[d] * (rows.weight[j] * rows.alpha[j]))
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def inner(a: Floats, b: Floats) -> float:
+@reduction
+def cost_to_row(rows: Rows, query: Floats, row: Floats) -> float:
+    """Cost between the owner of a query and a set of items with this extended row."""
+    d = rows.features.shape[1]
     total = 0.0
-    for p in range(a.shape[0]):
-        total += a[p] * b[p]
-    return total
+    for p in range(d):
+        total += query[p] * row[p]
+    return total + rows.signature[d] * (query[d] * row[d])
 
 
-@njit(cache=True, nogil=True)
-def cost_inside(rows: Rows, order: Ints, starts: Ints, first: int, last: int) -> float:
-    """Total cost of the pairs inside clusters first..last-1, in O(items * d).
+@kernel
+def cost_inside(rows: Rows, items: Ints, labels: Ints, seen: Floats) -> float:
+    """Total cost of pairs with the same label among items that are sorted by label.
 
-    Cluster c holds the items order[starts[c]:starts[c + 1]]. With G the sum of its rows, the pairs
-    inside it cost (<G, G> - sum_i <g_i, g_i>) / 2.
+    Each item is charged with the sum of the earlier rows of its cluster, which is left in `seen` (and
+    taken from there, if labels[0] continues the last call's cluster), so that the items may come in parts.
     """
-    width = rows.signature.shape[0]
     total = 0.0
-    cluster_row = np.empty(width)
-    query = np.empty(width)
-    for c in range(first, last):
-        if starts[c + 1] - starts[c] < 2:
-            continue
-        cluster_row[:] = 0.0
-        own = 0.0
-        for t in range(starts[c], starts[c + 1]):
-            query_of_row(rows, order[t], query)
-            own += cost_to_row(rows, query, order[t])
-            add_row(rows, order[t], cluster_row)
-        for p in range(width):
-            query[p] = cluster_row[p] * rows.signature[p]
-        total += (inner(query, cluster_row) - own) / 2
+    query = np.empty(seen.shape[0])
+    for t in range(items.shape[0]):
+        if t > 0 and labels[t] != labels[t - 1]:
+            seen[:] = 0.0
+        query[:] = seen
+        sign(rows, query)
+        total += cost_to_item(rows, query, items[t])
+        add_row(rows, items[t], seen)
     return total
 
 
-@njit(cache=True, nogil=True)
-def sum_rows(rows: Rows, order: Ints, starts: Ints, sums: Floats) -> None:
-    """sums[c] += the extended rows of the items order[starts[c]:starts[c + 1]]."""
-    for c in range(sums.shape[0]):
-        for t in range(starts[c], starts[c + 1]):
-            add_row(rows, order[t], sums[c])
+@kernel
+def sum_rows(rows: Rows, items: Ints, labels: Ints, sums: Floats) -> None:
+    """sums[labels[t]] += the extended row of items[t]."""
+    for t in range(items.shape[0]):
+        add_row(rows, items[t], sums[labels[t]])
 
 
-@njit(cache=True, nogil=True)
-def squared_norms(rows: Rows, query_norms: Floats, row_norms: Floats) -> None:
-    """Squared lengths of every query and of every extended row."""
-    width = rows.signature.shape[0]
-    row = np.empty(width)
-    query = np.empty(width)
-    for i in range(rows.features.shape[0]):
-        row[:] = 0.0
-        add_row(rows, i, row)
-        for p in range(width):
-            query[p] = row[p] * rows.signature[p]
-        row_norms[i] = inner(row, row)
-        query_norms[i] = inner(query, query)
+@reduction
+def squared_norms(rows: Rows, start: int, stop: int, query_norms: Floats, row_norms: Floats) -> None:
+    """Squared lengths of the queries (last column times its signature) and of the extended rows."""
+    d = rows.features.shape[1]
+    for i in range(start, stop):
+        total = 0.0
+        for p in range(d):
+            total += np.float64(rows.features[i, p]) * rows.features[i, p]
+        total *= rows.weight[i] ** 2
+        last = (rows.weight[i] * rows.alpha[i]) ** 2
+        row_norms[i] = total + last
+        query_norms[i] = total + last * rows.signature[d] ** 2
 
 
-@njit(cache=True, nogil=True)
-def mean_rows(features: Floats, weight: Floats, order: Ints, starts: Ints, means: Floats) -> None:
-    """means[c] = the weighted mean feature of the items order[starts[c]:starts[c + 1]]."""
+@kernel
+def mean_rows(features: Floats, weight: Floats, items: Ints, starts: Ints, means: Floats) -> None:
+    """means[c] = the weighted mean feature of items[starts[c]:starts[c + 1]], summed in float64."""
     total = np.empty(features.shape[1])
     for c in range(means.shape[0]):
         total[:] = 0.0
         mass = 0.0
-        for t in range(starts[c], starts[c + 1]):
-            mass += weight[order[t]]
+        for i in items[starts[c] : starts[c + 1]]:
+            mass += weight[i]
             for p in range(total.shape[0]):
-                total[p] += weight[order[t]] * features[order[t], p]
+                total[p] += weight[i] * features[i, p]
         for p in range(total.shape[0]):
             means[c, p] = total[p] / mass

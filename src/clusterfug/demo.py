@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clusterfug import checks
 from clusterfug.contact_sheet import contact_sheet, write_png
 from clusterfug.instances.files import Features, write_instance, write_labels
 from clusterfug.preprocess import mean_feature, prepare
@@ -23,6 +24,9 @@ def run_demo(folder: Path, threshold: float = 0.4) -> Demo:
     from sklearn.datasets import load_digits
     from sklearn.metrics import adjusted_mutual_info_score
 
+    checks.number("threshold", threshold)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"cannot write to {folder}: it is not a folder")
     folder.mkdir(parents=True, exist_ok=True)
     digits = load_digits()
     raw = digits.data.astype(np.float32)

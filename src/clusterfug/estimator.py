@@ -8,8 +8,9 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from clusterfug import checks
+from clusterfug.assign import cluster_means, most_similar
 from clusterfug.preprocess import mean_feature, prepare
-from clusterfug.problem import DenseProblem, cluster_means, most_similar
+from clusterfug.problem import DenseProblem
 from clusterfug.solve import MEMORY_LIMIT, dense_multicut
 
 
@@ -98,7 +99,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             Sample i counts as that many samples. One of weight 0 takes no part and is labelled like
             a new point.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        X = checks.features(validate_data(self, X, dtype="numeric"))
         if sample_weight is not None:
             sample_weight = checks.weights(sample_weight, len(X))
         self.mean_ = mean_feature(X, sample_weight) if self.center else None
@@ -131,6 +132,6 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         be nearer to the mean of another cluster.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        X = checks.features(validate_data(self, X, dtype="numeric", reset=False))
         features = prepare(X, self.metric, self.mean_)
         return most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))

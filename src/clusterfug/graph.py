@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from clusterfug import checks
 
 _MOST_NODES = 2**31 - 1
+_MOST_EDGES = 2**30 - 1  # two half-edges each, counted in int32
 
 
 class GraphProblem:
@@ -46,8 +47,10 @@ class GraphProblem:
             raise ValueError(
                 f"edge {at} names node {edges[at].max()}, but the graph has nodes 0..{self.n - 1}"
             )
-        if self.n > _MOST_NODES:
-            raise ValueError(f"at most {_MOST_NODES} nodes, not {self.n}")
+        if self.n > _MOST_NODES or len(edges) > _MOST_EDGES:
+            raise ValueError(
+                f"at most {_MOST_NODES} nodes and {_MOST_EDGES} edges, not {self.n} and {len(edges)}"
+            )
         self.edges, self.costs = _merge_parallel(edges, costs, self.n)
 
     def inside(self, labels: Any) -> float:
@@ -121,7 +124,7 @@ def _pairs_of_matrix(
     matrix: Any,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
     """Edges, costs and number of nodes of a symmetric or strictly triangular sparse matrix."""
-    if matrix.shape[0] != matrix.shape[1]:
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"a sparse cost matrix must be square, not {matrix.shape}")
     matrix = matrix.tocsr()  # sums duplicate entries
     checks.numeric("the sparse matrix", matrix.data)
@@ -133,6 +136,7 @@ def _pairs_of_matrix(
         node = int(rows[np.argmax(rows == columns)])
         raise ValueError(f"the sparse matrix has a self-loop: entry ({node}, {node}); empty its diagonal")
     upper = rows < columns
+    data = _checked_costs(data, len(data))
     if upper.any() and not upper.all():
         difference = (matrix - matrix.T).tocoo()
         uneven = np.flatnonzero(difference.data != 0)

@@ -29,7 +29,7 @@ class Inspection:
     norm_mean: float
     norm_max: float
     zero_rows: int
-    duplicates: int  # rows equal to an earlier one
+    duplicates: int  # rows equal to an earlier one, other than zero rows
     mean_cosine: float  # over all pairs, before any centring
     metric: str
     center: bool
@@ -46,27 +46,29 @@ def inspect(X: Any, metric: str = "cosine", center: bool = False, random_state: 
     n, d = X.shape
     norms = np.empty(n)
     seen: set[bytes] = set()
+    zero_rows = 0
     for start in range(0, n, _BLOCK):
         block = X[start : start + _BLOCK].astype(np.float64)
         norms[start : start + _BLOCK] = np.linalg.norm(block, axis=1)
         block += 0.0  # -0.0 becomes 0.0
+        zero_rows += len(block) - int(np.count_nonzero(block.any(axis=1)))
         seen.update(blake2b(row.tobytes(), digest_size=16).digest() for row in block)
     cosines = prepare(X, "cosine")
-    nonzero = int(np.count_nonzero(norms))
+    nonzero = n - zero_rows
     total = mean_feature(cosines) * n
     pairs_of_nonzero = nonzero * (nonzero - 1)
     mean_cosine = float(total @ total - nonzero) / pairs_of_nonzero if pairs_of_nonzero else 0.0
     if metric != "cosine" or center:
         cosines = prepare(X, metric, mean_feature(X) if center else None)
     similarities = _similarities(cosines, np.random.default_rng(random_state))
-    duplicates = n - len(seen)
+    duplicates = n - len(seen) - max(0, n - nonzero - 1)  # zero rows are counted on their own
     advice = []
     if mean_cosine > HIGH_MEAN_COSINE and not center:
         advice.append(f"the mean cosine is {mean_cosine:.2f}: all items share a common part; try --center")
     if duplicates:
-        advice.append(f"{duplicates} rows repeat earlier ones; they will share their cluster")
+        advice.append(f"{duplicates} rows repeat earlier ones; they attract each other most of all")
     if nonzero < n:
-        advice.append(f"{n - nonzero} rows are zero; at a threshold above 0 each stays alone")
+        advice.append(f"{n - nonzero} rows are zero; at a threshold of 0 or more each stays alone")
     return Inspection(
         n=n,
         d=d,

@@ -20,24 +20,26 @@ def mean_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> 
         if weight is None:
             total += block.sum(axis=0, dtype=np.float64)
         else:
-            total += weight[start:stop] @ block
+            total += (weight[start:stop, None] * block).sum(axis=0)
     return total / (len(X) if weight is None else weight.sum())
 
 
 def prepare(X: NDArray[Any], metric: str, mean: NDArray[np.float64] | None = None) -> NDArray[Any]:
-    """X less its mean (if one is given), with rows of length 1 if the metric is cosine.
+    """Validated features less their mean (if one is given), with rows of length 1 if the metric is cosine.
 
     A zero row stays zero. X itself is returned, not a copy, where there is nothing to do.
     """
     checks.one_of("metric", metric, METRICS)
-    X = checks.features(X)
     if mean is None and metric == "inner_product":
         return X
     out = np.empty_like(X)
     for start, stop in _blocks(X):
         block = X[start:stop].astype(np.float64)
         if mean is not None:
+            noise = 1e-14 * np.linalg.norm(block, ord=np.inf, axis=1)
             block -= mean
+            # A row that equals the mean is zero; what rounding leaves of it is no direction.
+            block[np.linalg.norm(block, ord=np.inf, axis=1) <= noise] = 0.0
         if metric == "cosine":
             # By the largest entry first, so that squares neither overflow nor vanish.
             for order in (np.inf, 2):

@@ -4,18 +4,19 @@ This is where the road starts: a `DenseProblem` is validated input, and everythi
 contraction, result) asks it for costs. The features are kept as they lie, never as an n x n matrix.
 """
 
+from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import checks
-from clusterfug.costs import Rows, cost_inside, mean_rows, squared_norms, sum_rows
+from clusterfug.assign import cluster_means, most_similar
+from clusterfug.costs import Rows, cost_inside, squared_norms, sum_rows
 from clusterfug.result import number_by_first_appearance
 
-_ITEMS_PER_CALL = 1 << 28  # numbers a kernel touches before it returns to Python, so Ctrl-C works
+_WORK = 100_000_000  # numbers a kernel touches before it returns to Python, so that Ctrl-C works
 
 
 class DenseProblem:
@@ -81,26 +82,37 @@ class DenseProblem:
             read_only(weight),
             read_only(np.append(signs, sign).astype(np.float64)),
         )
+        with np.errstate(over="ignore"):
+            if not self.largest_cost * n**2 < checks.LARGEST**2:
+                raise ValueError(
+                    "features, weights or threshold are too large: costs leave the range of float64; "
+                    "scale them down"
+                )
 
     @classmethod
     def from_costs(cls, costs: Any) -> "DenseProblem":
         """The problem of an explicit complete graph: costs[i, j] is the cost of the pair i, j.
 
         Any symmetric matrix factorises: with eigenvalues l_d and eigenvectors v_d the features are
-        sqrt(|l_d|) v_d and the signature is the sign of l_d. The diagonal takes part in the
-        factorisation but in no cost, so it may be anything finite.
+        sqrt(|l_d|) v_d and the signature is the sign of l_d. The diagonal is in no cost; it is kept
+        (unless it is a thousand times the largest cost) because a matrix of low rank is one only with its
+        diagonal. Costs are exact up to rounding: of equal ones, any may be taken first.
         """
-        matrix = checks.features(costs).astype(np.float64, copy=False)
+        matrix = checks.features(costs, "costs").astype(np.float64)
         n = len(matrix)
         if matrix.shape != (n, n):
             raise ValueError(f"a cost matrix must be square, not {matrix.shape}")
-        uneven = np.argwhere(np.abs(matrix - matrix.T) > 1e-6 * np.abs(matrix).max())
+        diagonal = matrix.diagonal().copy()
+        np.fill_diagonal(matrix, 0.0)
+        largest = np.abs(matrix).max()
+        uneven = np.argwhere(np.abs(matrix - matrix.T) > 1e-6 * largest)
         if len(uneven):
             i, j = uneven[0]
             raise ValueError(
                 f"a cost matrix must be symmetric: costs[{i}, {j}] is {matrix[i, j]:g} "
                 f"but costs[{j}, {i}] is {matrix[j, i]:g}"
             )
+        np.fill_diagonal(matrix, np.clip(diagonal, -1e3 * largest, 1e3 * largest))
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         kept = np.abs(values) > n * np.finfo(np.float64).eps * np.abs(values).max()
         if not kept.any():
@@ -114,14 +126,13 @@ class DenseProblem:
         Any clustering of it keeps inside what the same clustering of the items keeps inside, less what
         the labels themselves do.
         """
-        sizes = np.bincount(labels)
-        starts = np.append(0, np.cumsum(sizes))
-        sums = np.zeros((len(sizes), self.d + 1))
-        sum_rows(self.rows, np.argsort(labels, kind="stable"), starts, sums)
+        sums = np.zeros((int(labels.max()) + 1, self.d + 1))
+        for part in self._parts():
+            sum_rows(self.rows, np.arange(self.n)[part], labels[part], sums)
         contracted = object.__new__(DenseProblem)
         contracted.threshold = None
         features = np.ascontiguousarray(sums[:, :-1])
-        arrays = features, sums[:, -1].copy(), np.ones(len(sizes)), self.rows.signature
+        arrays = features, sums[:, -1].copy(), np.ones(len(sums)), self.rows.signature
         contracted.rows = Rows(*map(read_only, arrays))
         return contracted
 
@@ -133,37 +144,62 @@ class DenseProblem:
     def d(self) -> int:
         return int(self.rows.features.shape[1])
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.rows = Rows(*map(read_only, self.rows))  # pickling forgets that arrays are read-only
+
     def __repr__(self) -> str:
         costs = "alpha" if self.threshold is None else f"threshold={self.threshold:g}"
         return f"DenseProblem(n={self.n}, d={self.d}, {costs})"
 
-    def extended(self, start: int, stop: int, dtype: Any = None) -> NDArray[Any]:
-        """Extended rows start..stop-1, a fresh block of d + 1 columns in the features' dtype or another."""
-        features, weight = self.rows.features[start:stop], self.rows.weight[start:stop]
-        block = np.empty((stop - start, self.d + 1), dtype=dtype or features.dtype)
-        np.multiply(features, weight[:, None], out=block[:, :-1], casting="same_kind")
-        block[:, -1] = weight * self.rows.alpha[start:stop]
+    def extended(self, start: int, stop: int, dtype: Any, scale: float = 1.0) -> NDArray[Any]:
+        """Extended rows start..stop-1 times a scale, as a fresh block of d + 1 columns."""
+        features, alpha = self.rows.features[start:stop], self.rows.alpha[start:stop]
+        factor = self.rows.weight[start:stop] * scale
+        block = np.empty((stop - start, self.d + 1), dtype=dtype)
+        np.multiply(features, factor[:, None], out=block[:, :-1], casting="same_kind")
+        block[:, -1] = factor * alpha
+        return block
+
+    def queries(self, start: int, stop: int, dtype: Any, scale: float = 1.0) -> NDArray[Any]:
+        """The same rows times the signature: queries @ rows.T are costs."""
+        block = self.extended(start, stop, dtype, scale)
+        block[:, :-1] *= self.rows.signature[:-1].astype(dtype)
+        last = self.rows.weight[start:stop] * scale * self.rows.alpha[start:stop]
+        block[:, -1] = last * self.rows.signature[-1]
         return block
 
     @cached_property
     def norms(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lengths of the queries and of the extended rows."""
         squares = np.empty(self.n), np.empty(self.n)
-        squared_norms(self.rows, *squares)
+        for part in self._parts():
+            squared_norms(self.rows, part.start, part.stop, *squares)
         return np.sqrt(squares[0]), np.sqrt(squares[1])
+
+    @property
+    def largest_cost(self) -> float:
+        """No pair of items costs more than this, either way."""
+        query_norms, row_norms = self.norms
+        return float(query_norms.max() * row_norms.max())
+
+    def _parts(self) -> Iterator[slice]:
+        """All items, in parts of about _WORK numbers."""
+        step = max(1, _WORK // (self.d + 1))
+        for start in range(0, self.n, step):
+            yield slice(start, min(self.n, start + step))
 
     def inside(self, labels: Any) -> float:
         """Total cost of the pairs that share a label: what the clustering keeps. O(n d), float64."""
         labels = checks.labels(labels, self.n)
-        order = np.argsort(labels, kind="stable")
-        starts = np.flatnonzero(np.diff(labels[order], prepend=labels[order[0]] - 1))
-        starts = np.append(starts, self.n)
-        # Whole clusters per call, about _ITEMS_PER_CALL numbers each.
-        cuts = np.searchsorted(starts, np.arange(0, self.n, max(1, _ITEMS_PER_CALL // (self.d + 1))))
-        cuts = np.append(np.unique(cuts), len(starts) - 1)
+        items = np.argsort(labels, kind="stable")
+        labels = labels[items]
+        seen = np.zeros(self.d + 1)
         total = 0.0
-        for first, last in pairwise(cuts.tolist()):
-            total += cost_inside(self.rows, order, starts, first, last)
+        for part in self._parts():
+            if part.start and labels[part.start] != labels[part.start - 1]:
+                seen[:] = 0.0
+            total += cost_inside(self.rows, items[part], labels[part], seen)
         return total
 
     @cached_property
@@ -177,15 +213,17 @@ class DenseProblem:
 
     def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Labels with the items of weight 0 moved to the cluster of most similar mean feature."""
-        absent = self.rows.weight == 0
-        if not absent.any():
+        features, _, weight, signature = self.rows
+        absent = np.flatnonzero(weight == 0)
+        if not len(absent):
             return labels
-        present = np.flatnonzero(~absent)
         labels = labels.copy()
+        present = weight > 0
         labels[present] = number_by_first_appearance(labels[present])
-        means = cluster_means(self.rows.features[present], labels[present], self.rows.weight[present])
-        means *= self.rows.signature[:-1].astype(means.dtype)
-        labels[absent] = most_similar(self.rows.features[absent], means)
+        labels[absent] = 0  # anywhere: without weight they do not change a mean
+        means = cluster_means(features, labels, weight)
+        means *= signature[:-1].astype(means.dtype)
+        labels[absent] = most_similar(features, means, absent)
         return number_by_first_appearance(labels)
 
 
@@ -213,26 +251,6 @@ def as_problem(X: Any, threshold: float, alpha: Any, prefer: str, sample_weight:
     if (threshold, prefer) != (0.4, "small") or alpha is not None or sample_weight is not None:
         raise ValueError("X is a DenseProblem: give threshold, alpha, prefer, weights when making it")
     return X
-
-
-def cluster_means(
-    features: NDArray[Any], labels: NDArray[np.int64], weight: NDArray[np.float64]
-) -> NDArray[Any]:
-    """(K, d) weighted mean feature of each cluster 0..K-1, summed in float64, in the features' dtype."""
-    sizes = np.bincount(labels)
-    starts = np.append(0, np.cumsum(sizes))
-    means = np.empty((len(sizes), features.shape[1]), dtype=features.dtype)
-    mean_rows(features, weight, np.argsort(labels, kind="stable"), starts, means)
-    return means
-
-
-def most_similar(features: NDArray[Any], means: NDArray[Any]) -> NDArray[np.int64]:
-    """For each row of features the index of the mean with the largest inner product, in blocks."""
-    labels = np.empty(len(features), dtype=np.int64)
-    step = max(1, (1 << 24) // len(means))
-    for start in range(0, len(features), step):
-        labels[start : start + step] = np.argmax(features[start : start + step] @ means.T, axis=1)
-    return labels
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

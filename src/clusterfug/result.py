@@ -1,6 +1,6 @@
 """What a solver returns: the clustering, what it costs, and how it came about."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ class Phase(NamedTuple):
     objective: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clustering:
     """A clustering and its certificate of cost.
 
@@ -38,13 +38,13 @@ class Clustering:
         Seconds, clusters and objective after each phase.
     """
 
-    labels: NDArray[np.int64] = field(repr=False)
+    labels: NDArray[np.int64]
     objective: float
     inside: float
-    merges: NDArray[Any] = field(repr=False)
+    merges: NDArray[Any]
     algorithm: str
     seconds: float
-    trace: tuple[Phase, ...] = field(repr=False)
+    trace: tuple[Phase, ...]
 
     @property
     def n_clusters(self) -> int:

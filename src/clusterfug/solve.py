@@ -12,12 +12,13 @@ from clusterfug.contraction.greedy import greedy
 from clusterfug.contraction.history import labels_of_merges
 from clusterfug.contraction.matrix import contract_matrix, cost_matrix, matrix_bytes
 from clusterfug.graph import GraphProblem, as_graph
-from clusterfug.neighbours.exact import Progress, nearest
+from clusterfug.kernels import Progress
+from clusterfug.neighbours.exact import nearest
 from clusterfug.problem import DenseProblem, as_problem
 from clusterfug.result import Clustering, Phase
 
-#: Algorithms of `dense_multicut` and the neighbours per node each keeps (None: it keeps none).
-ALGORITHMS: dict[str, int | None] = {"gaec": None, "dgaec": 1, "dgaec-inc": 5}
+#: Algorithms of `dense_multicut` and the neighbours per node that each keeps.
+ALGORITHMS = {"gaec": 0, "dgaec": 1, "dgaec-inc": 5}
 AUTO = "dgaec-inc"
 
 #: What `gaec` may take for its n x n costs unless told otherwise.
@@ -82,7 +83,7 @@ def dense_multicut(
     memory_limit = checks.count("memory_limit", memory_limit)
     if k is not None:
         k = checks.count("k", k)
-        if ALGORITHMS[name] is None:
+        if not ALGORITHMS[name]:
             raise ValueError(f"k does not go with {name}, which keeps no neighbours: leave it out")
     start = time.perf_counter()
     problem = as_problem(X, threshold, alpha, prefer, sample_weight)
@@ -90,15 +91,15 @@ def dense_multicut(
         need = matrix_bytes(problem)
         if need > memory_limit:
             raise MemoryError(
-                f"gaec needs {need / 2**30:.1f} GiB for the costs of {problem.n} items, more than "
-                f"memory_limit ({memory_limit / 2**30:.1f} GiB): use algorithm='dgaec-inc', "
+                f"gaec needs {need / 2**30:.3g} GiB for the costs of {problem.n} items, more than "
+                f"memory_limit ({memory_limit / 2**30:.3g} GiB): use algorithm='dgaec-inc', "
                 "which makes the same merges in O(n d) memory, or raise memory_limit"
             )
         costs = cost_matrix(problem, callback)
         searched = time.perf_counter()
         merges = contract_matrix(costs, callback)
     else:
-        neighbours = nearest(problem, k or ALGORITHMS[name] or 1, callback)
+        neighbours = nearest(problem, k or ALGORITHMS[name], callback)
         searched = time.perf_counter()
         merges = greedy(problem, neighbours, callback)
     labels = problem.label_weightless(labels_of_merges(problem.n, merges))

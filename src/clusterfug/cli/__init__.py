@@ -20,6 +20,7 @@ for command in (cluster, inspect, convert, demo):
     app.command()(command)
 
 INTERRUPTED = 130
+# The class of all errors in how a command is called; where typer keeps it depends on the version.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 

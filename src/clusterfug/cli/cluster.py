@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from rich.text import Text
 
 from clusterfug.cli.shared import (
     CenterOption,
@@ -87,14 +88,16 @@ def cluster(
     checks.one_of("algorithm", algorithm, ("auto", *ALGORITHMS))
     if k is not None:
         checks.count("k", k)
-    limit = checks.number("--memory-limit", memory_limit, 0)
+    limit = int(checks.number("--memory-limit", memory_limit, 1e-9) * 2**30)
     if output is not None:
-        files.check_writable(output, files.LABEL_ENDINGS)
+        inputs = [features, *(path for path in (weights, alpha and Path(alpha)) if path)]
+        files.check_writable(output, files.LABEL_ENDINGS, tuple(inputs))
     instance = files.read(features)
     if isinstance(instance, GraphProblem):
         unused = {
             "--threshold": threshold is not None,
             "--alpha": alpha is not None,
+            "--prefer": prefer != Prefer.small,
             "--weights": weights is not None,
             "--metric": metric is not None,
             "--center": center,
@@ -120,7 +123,7 @@ def cluster(
         problem = _problem(instance.array, threshold, alpha, prefer, weights, metric, center)
         with progress() as callback:
             result = dense_multicut(
-                problem, algorithm=algorithm, k=k, memory_limit=int(limit * 2**30), callback=callback
+                problem, algorithm=algorithm, k=k, memory_limit=limit, callback=callback
             )
         about = {"n": problem.n, "d": problem.d, "threshold": problem.threshold}
         if alpha is not None:
@@ -153,7 +156,7 @@ def _print(result: "Clustering", output: Path | None) -> None:
     table.add_row("inside", f"{result.inside:,.2f}")
     table.add_row("algorithm", result.algorithm)
     table.add_row("seconds", f"{result.seconds:.2f}")
-    table.add_row("labels", str(output) if output else "not written; -o labels.npy writes them")
+    table.add_row("labels", Text(str(output)) if output else "not written; -o labels.npy writes them")
     console().print(table)
 
 

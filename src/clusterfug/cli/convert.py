@@ -49,7 +49,7 @@ def convert(
     from clusterfug.instances import files
 
     files.check_readable(source)
-    files.check_writable(target, files.FEATURE_ENDINGS)
+    files.check_writable(target, files.FEATURE_ENDINGS, (source,))
     instance = files.read(source, np.float64 if dtype == Precision.float64 else np.float32)
     if isinstance(instance, GraphProblem):
         files.check_writable(target, files.GRAPH_ENDINGS)
@@ -62,7 +62,8 @@ def convert(
         array = instance.array
         checks.features(array)
         if dtype is not None:
-            array = array.astype(dtype.value)
+            with np.errstate(over="ignore"):  # what becomes infinite is reported below
+                array = array.astype(dtype.value)
             checks.features(array)
         instance = instance._replace(array=array)
         what = f"{array.shape[0]:,} x {array.shape[1]:,} {array.dtype}"

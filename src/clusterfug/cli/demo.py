@@ -11,17 +11,19 @@ from clusterfug.cli.shared import console
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for labels and picture.")] = Path(
-        "clusterfug-demo"
-    ),
-    threshold: Annotated[float, typer.Option("--threshold", "-t")] = 0.4,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for features, labels and picture.")
+    ] = Path("clusterfug-demo"),
+    threshold: Annotated[
+        float, typer.Option("--threshold", "-t", help="Larger gives more clusters.")
+    ] = 0.4,
 ) -> None:
     """Cluster scikit-learn's 1,797 handwritten digits; write labels and a picture of the clusters."""
     from clusterfug.demo import run_demo
 
     terminal = Console(stderr=True)
     if terminal.is_terminal:
-        terminal.print("clustering 1,797 digits; the first run compiles kernels (about 20 s)")
+        terminal.print("clustering 1,797 digits; the first run compiles kernels (about ten seconds)")
     done = run_demo(output, threshold)
     table = Table(box=None, pad_edge=False)
     for heading in ("items", "clusters", "objective", "AMI", "seconds"):

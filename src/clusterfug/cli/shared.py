@@ -61,7 +61,7 @@ def console() -> Console:
 def plain_table() -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
-    table.add_column()
+    table.add_column(overflow="fold")
     return table
 
 

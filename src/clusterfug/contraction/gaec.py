@@ -2,24 +2,25 @@
 
 Attractive edges wait in a heap; an entry that no longer describes its edge is dropped when it comes
 up. A contraction walks the shorter of the two adjacency lists and finds parallel edges in a hash
-table of node pairs, so a node's edges are moved O(log n) times.
+table of node pairs, so an edge is moved O(log n) times. Equal costs are decided by the names of nodes,
+their lowest items: a node that gets a lower name keeps its entries in the heap, and queues its edges
+anew only when a tie has to be decided.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from clusterfug.contraction.history import MERGE, record
 from clusterfug.costs import Floats, Ints
-from clusterfug.neighbours.exact import Progress
+from clusterfug.kernels import Progress, kernel
 
 _WORK = 1_000_000  # heap and adjacency operations per kernel call: a fraction of a second
 FINISHED, INTERRUPTED, HEAP_FULL = range(3)
 
 # Counters of a contraction, in Graph.counts.
-MERGES, HEAP = range(2)
+MERGES, HEAP, RENAMED = range(3)
 
 
 class Graph(NamedTuple):
@@ -33,6 +34,8 @@ class Graph(NamedTuple):
     lowest: Ints  # (n,) lowest item of the node in a slot
     keys: Ints  # hash table of node pairs, open addressing; -1 for an empty place
     edges: Ints  # hash table: the edge of a pair
+    renamed: Ints  # (n,) stack of slots whose edges are in the heap under an old name
+    is_renamed: Ints  # (n,)
     merges: Any  # (n,) MERGE records
     counts: Ints
 
@@ -62,14 +65,18 @@ def gaec(
         keys=np.full(places, -1, dtype=np.int64),
         edges=np.empty(places, dtype=np.int32),
         merges=np.empty(n, dtype=MERGE),
-        counts=np.zeros(2, dtype=np.int64),
+        renamed=np.empty(n, dtype=np.int32),
+        is_renamed=np.zeros(n, dtype=np.bool_),
+        counts=np.zeros(3, dtype=np.int64),
     )
     heap = _heap(int(np.count_nonzero(costs > 0)) + n + 16)
     for start in range(0, m, _WORK):
         add_edges(graph, heap, start, min(m, start + _WORK))
     while (status := contract(graph, heap, _WORK)) != FINISHED:
         if status == HEAP_FULL:
-            heap = _grown(heap, int(graph.counts[HEAP]), n + 2 * m)
+            drop_stale(graph, heap)
+            if 2 * graph.counts[HEAP] > len(heap.costs) - 2 * m:
+                heap = _grown(heap, int(graph.counts[HEAP]), 2 * m)
         if progress is not None:
             progress("contraction", int(graph.counts[MERGES]), n)
     return graph.merges[: graph.counts[MERGES]].copy()
@@ -86,7 +93,7 @@ def _grown(heap: Heap, used: int, least: int) -> Heap:
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_edges(graph: Graph, heap: Heap, start: int, stop: int) -> None:
     for e in range(start, stop):
         store(graph, graph.ends[e, 0], graph.ends[e, 1], e)
@@ -98,49 +105,101 @@ def add_edges(graph: Graph, heap: Heap, start: int, stop: int) -> None:
             push(graph, heap, e)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def contract(graph: Graph, heap: Heap, work: int) -> int:
     """Contract until no edge attracts, `work` operations are done or the heap may overflow."""
+    counts = graph.counts
     while work > 0:
-        if graph.counts[HEAP] == 0:
+        if counts[HEAP] == 0:
             return FINISHED
+        work -= 1
         e = heap.edges[0]
-        a, b = graph.ends[e]
-        if a < 0 or not is_current(graph, heap, a, b):
+        if not is_alive(graph, heap, 0):
             pop(graph, heap)
-            work -= 1
             continue
-        room = heap.costs.shape[0] - graph.counts[HEAP]
-        if room < graph.degree[a] + graph.degree[b]:
-            return HEAP_FULL
-        record(graph.merges[graph.counts[MERGES]], heap.low[0], heap.high[0], heap.costs[0])
-        graph.counts[MERGES] += 1
-        pop(graph, heap)
+        room = heap.costs.shape[0] - counts[HEAP]
+        if is_tied(graph, heap):
+            if counts[RENAMED] > 0:
+                slot = graph.renamed[counts[RENAMED] - 1]
+                if room < graph.degree[slot]:
+                    return HEAP_FULL
+                counts[RENAMED] -= 1
+                graph.is_renamed[slot] = False
+                work -= graph.degree[slot]
+                queue_edges(graph, heap, slot)
+                continue
+            if not is_named(graph, heap, 0):  # it is in the heap under its name, too
+                pop(graph, heap)
+                continue
+        a, b = graph.ends[e]
         if graph.degree[a] < graph.degree[b]:
             a, b = b, a
-        work -= 8 + graph.degree[b]
+        if room < graph.degree[b]:
+            return HEAP_FULL
+        low, high = names_of(graph, e)
+        record(graph.merges[counts[MERGES]], low, high, graph.costs[e])
+        counts[MERGES] += 1
+        pop(graph, heap)
         remove(graph, a, b)
         graph.ends[e, 0] = -1
         graph.degree[a] -= 1
         if graph.lowest[b] < graph.lowest[a]:
-            # The node gets a new name; ties are decided by names, so its edges queue anew.
-            work -= graph.degree[a]
             graph.lowest[a] = graph.lowest[b]
-            queue_edges(graph, heap, a)
+            if not graph.is_renamed[a]:
+                graph.is_renamed[a] = True
+                graph.renamed[counts[RENAMED]] = a
+                counts[RENAMED] += 1
+        work -= graph.degree[b]
         move_edges(graph, heap, b, a)
+        graph.degree[b] = 0
+        graph.head[b] = -1
     return INTERRUPTED
 
 
-@njit(cache=True, nogil=True)
-def is_current(graph: Graph, heap: Heap, a: int, b: int) -> bool:
-    """Whether the top of the heap still describes its edge, which has ends in slots a and b."""
-    low, high = graph.lowest[a], graph.lowest[b]
-    if low > high:
-        low, high = high, low
-    return heap.costs[0] == graph.costs[heap.edges[0]] and heap.low[0] == low and heap.high[0] == high
+@kernel
+def names_of(graph: Graph, e: int) -> tuple[int, int]:
+    """The names of the ends of an edge, lower first."""
+    a, b = graph.lowest[graph.ends[e, 0]], graph.lowest[graph.ends[e, 1]]
+    return min(a, b), max(a, b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def is_alive(graph: Graph, heap: Heap, at: int) -> bool:
+    """Whether the edge of an entry exists and costs what the entry says."""
+    e = heap.edges[at]
+    return graph.ends[e, 0] >= 0 and heap.costs[at] == graph.costs[e]
+
+
+@kernel
+def is_named(graph: Graph, heap: Heap, at: int) -> bool:
+    """Whether an entry carries the present names of the ends of its edge."""
+    low, high = names_of(graph, heap.edges[at])
+    return heap.low[at] == low and heap.high[at] == high
+
+
+@kernel
+def is_tied(graph: Graph, heap: Heap) -> bool:
+    """Whether another entry costs as much as the first."""
+    size = graph.counts[HEAP]
+    return (size > 1 and heap.costs[1] == heap.costs[0]) or (size > 2 and heap.costs[2] == heap.costs[0])
+
+
+@kernel
+def drop_stale(graph: Graph, heap: Heap) -> None:
+    """Keep the entries that are alive and, where no renamed node waits, carry present names."""
+    size = graph.counts[HEAP]
+    kept = 0
+    for at in range(size):
+        if is_alive(graph, heap, at) and (graph.counts[RENAMED] > 0 or is_named(graph, heap, at)):
+            swap(heap, at, kept)
+            kept += 1
+    graph.counts[HEAP] = 0
+    for _ in range(kept):
+        graph.counts[HEAP] += 1
+        sift_up(heap, graph.counts[HEAP] - 1)
+
+
+@kernel
 def queue_edges(graph: Graph, heap: Heap, slot: int) -> None:
     half = graph.head[slot]
     while half >= 0:
@@ -150,7 +209,7 @@ def queue_edges(graph: Graph, heap: Heap, slot: int) -> None:
         half = graph.following[half]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_edges(graph: Graph, heap: Heap, source: int, target: int) -> None:
     """Give the edges of one slot to another; costs of edges that become parallel add."""
     half = graph.head[source]
@@ -180,7 +239,7 @@ def move_edges(graph: Graph, heap: Heap, source: int, target: int) -> None:
 # The heap.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_before(heap: Heap, s: int, t: int) -> bool:
     if heap.costs[s] != heap.costs[t]:
         return heap.costs[s] > heap.costs[t]
@@ -189,7 +248,7 @@ def is_before(heap: Heap, s: int, t: int) -> bool:
     return heap.high[s] < heap.high[t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def swap(heap: Heap, s: int, t: int) -> None:
     heap.costs[s], heap.costs[t] = heap.costs[t], heap.costs[s]
     heap.low[s], heap.low[t] = heap.low[t], heap.low[s]
@@ -197,21 +256,24 @@ def swap(heap: Heap, s: int, t: int) -> None:
     heap.edges[s], heap.edges[t] = heap.edges[t], heap.edges[s]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push(graph: Graph, heap: Heap, e: int) -> None:
-    low, high = graph.lowest[graph.ends[e, 0]], graph.lowest[graph.ends[e, 1]]
     at = graph.counts[HEAP]
     heap.costs[at] = graph.costs[e]
-    heap.low[at] = min(low, high)
-    heap.high[at] = max(low, high)
+    heap.low[at], heap.high[at] = names_of(graph, e)
     heap.edges[at] = e
     graph.counts[HEAP] = at + 1
+    sift_up(heap, at)
+
+
+@kernel
+def sift_up(heap: Heap, at: int) -> None:
     while at > 0 and is_before(heap, at, (at - 1) >> 1):
         swap(heap, at, (at - 1) >> 1)
         at = (at - 1) >> 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pop(graph: Graph, heap: Heap) -> None:
     size = graph.counts[HEAP] - 1
     graph.counts[HEAP] = size
@@ -232,19 +294,19 @@ def pop(graph: Graph, heap: Heap) -> None:
 # The hash table: linear probing; removal closes the gap, so there are no tombstones.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def key_of(graph: Graph, a: int, b: int) -> np.int64:
     return np.int64(min(a, b)) * graph.head.shape[0] + np.int64(max(a, b))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def home_of(graph: Graph, key: np.int64) -> np.int64:
     """Where probing for a key starts; the halves are mixed by factors that do not overflow."""
     mixed = (key & 0xFFFFFFFF) * 0x5BD1E995 ^ (key >> 32) * 0x45D9F3B5
     return (mixed ^ (mixed >> 29)) & (graph.keys.shape[0] - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_of(graph: Graph, key: np.int64) -> np.int64:
     """Where a key is, or the empty place where it would go."""
     mask = graph.keys.shape[0] - 1
@@ -254,13 +316,13 @@ def place_of(graph: Graph, key: np.int64) -> np.int64:
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def edge_between(graph: Graph, a: int, b: int) -> int:
     at = place_of(graph, key_of(graph, a, b))
     return graph.edges[at] if graph.keys[at] >= 0 else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def store(graph: Graph, a: int, b: int, e: int) -> None:
     key = key_of(graph, a, b)
     at = place_of(graph, key)
@@ -268,7 +330,7 @@ def store(graph: Graph, a: int, b: int, e: int) -> None:
     graph.edges[at] = e
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove(graph: Graph, a: int, b: int) -> None:
     mask = graph.keys.shape[0] - 1
     gap = place_of(graph, key_of(graph, a, b))

@@ -8,25 +8,24 @@ ties included. Items are read where they lie; only contracted nodes get a row of
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from clusterfug.contraction.history import MERGE, record
-from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_row, inner
-from clusterfug.neighbours.exact import Neighbours, Progress
+from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_item, cost_to_row, sign
+from clusterfug.kernels import Progress, kernel, reduction
+from clusterfug.neighbours.exact import Neighbours
 from clusterfug.neighbours.lists import NEVER, Lists, fill, has_partner, is_stale, lists_of
 from clusterfug.problem import DenseProblem
 
 _WORK = 200_000_000  # multiplications per kernel call: a fraction of a second
 
 # Counters of a contraction, in State.counts.
-ACTIVE, MERGES, SUMS, FREE = range(4)
+ACTIVE, MERGES, SUMS = range(3)
 
 
 class State(NamedTuple):
-    sums: Floats  # rows of contracted nodes, (n // 2, d + 1) float64: each holds two items or more
+    sums: Floats  # (n // 2, d + 1) float64, rows of contracted nodes: each begins as two items
     sum_of: Ints  # (n,) which row of sums a node has, -1 for an item on its own
-    free: Ints  # (n // 2,) stack of rows of sums that can be used again
     active: Ints  # (n,) the nodes that exist, rising; a node is named by its lowest item
     keys: Floats  # (n,) at least the cost of a node's best partner; -inf for nodes that are gone
     nodes: Ints  # (n,) nodes to be scored
@@ -54,7 +53,6 @@ def start(problem: DenseProblem) -> State:
     return State(
         sums=np.empty((n // 2, width)),
         sum_of=np.full(n, -1, dtype=np.int64),
-        free=np.empty(n // 2, dtype=np.int64),
         active=np.arange(n),
         keys=np.full(n, np.inf),
         nodes=np.empty(n, dtype=np.int64),
@@ -62,11 +60,11 @@ def start(problem: DenseProblem) -> State:
         marked=np.zeros(n, dtype=np.int8),
         query=np.empty(width),
         merges=np.empty(n, dtype=MERGE),
-        counts=np.array([n, 0, 0, 0]),
+        counts=np.array([n, 0, 0]),
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
     """Contract until no pair attracts (True) or about `work` multiplications are done (False)."""
     counts = state.counts
@@ -96,7 +94,7 @@ def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def heirloom(lists: Lists, state: State, i: int, j: int) -> Ints:
     """The nodes that may cost more than floor_i + floor_j to the node made of i and j.
 
@@ -117,7 +115,7 @@ def heirloom(lists: Lists, state: State, i: int, j: int) -> Ints:
     return state.nodes[:count]
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
+@reduction
 def largest(values: Floats) -> float:
     top = values[0]
     for t in range(values.shape[0]):
@@ -125,7 +123,7 @@ def largest(values: Floats) -> float:
     return top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def most_attractive(lists: Lists, state: State) -> int:
     """The node whose best partner (or promise of one) costs most; -1 if nothing attracts.
 
@@ -155,27 +153,21 @@ def most_attractive(lists: Lists, state: State) -> int:
             return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge(rows: Rows, state: State, i: int, j: int) -> None:
     """Contract j into i: their rows add (the contraction lemma)."""
     counts = state.counts
     row_i, row_j = state.sum_of[i], state.sum_of[j]
     if row_i >= 0 and row_j >= 0:
         state.sums[row_i] += state.sums[row_j]
-        state.free[counts[FREE]] = row_j
-        counts[FREE] += 1
     elif row_i >= 0:
         add_row(rows, j, state.sums[row_i])
     elif row_j >= 0:
         add_row(rows, i, state.sums[row_j])
         state.sum_of[i] = row_j
     else:
-        if counts[FREE] > 0:
-            counts[FREE] -= 1
-            row = state.free[counts[FREE]]
-        else:
-            row = counts[SUMS]
-            counts[SUMS] += 1
+        row = counts[SUMS]
+        counts[SUMS] += 1
         state.sums[row] = 0.0
         add_row(rows, i, state.sums[row])
         add_row(rows, j, state.sums[row])
@@ -186,7 +178,7 @@ def merge(rows: Rows, state: State, i: int, j: int) -> None:
     counts[ACTIVE] -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score(rows: Rows, state: State, u: int, nodes: Ints) -> Floats:
     """Costs of u to the given nodes."""
     query = state.query
@@ -195,11 +187,11 @@ def score(rows: Rows, state: State, u: int, nodes: Ints) -> Floats:
         query += state.sums[state.sum_of[u]]
     else:
         add_row(rows, u, query)
-    query *= rows.signature
+    sign(rows, query)
     for t in range(nodes.shape[0]):
         v = nodes[t]
         if state.sum_of[v] >= 0:
-            state.scores[t] = inner(query, state.sums[state.sum_of[v]])
+            state.scores[t] = cost_to_row(rows, query, state.sums[state.sum_of[v]])
         else:
-            state.scores[t] = cost_to_row(rows, query, v)
+            state.scores[t] = cost_to_item(rows, query, v)
     return state.scores[: nodes.shape[0]]

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from clusterfug.kernels import kernel
 from clusterfug.result import number_by_first_appearance
 
 #: One record per contraction: node j was merged into node i (i < j) at this cost. A node is named by
@@ -13,7 +13,7 @@ from clusterfug.result import number_by_first_appearance
 MERGE = np.dtype([("i", np.int64), ("j", np.int64), ("cost", np.float64)])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def record(merge: Any, i: int, j: int, cost: float) -> None:
     merge["i"] = i
     merge["j"] = j

@@ -10,13 +10,13 @@ finds nothing, so no two clusters of the result attract each other.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from clusterfug.contraction.greedy import ACTIVE, MERGES, State, largest, merge, score, start
 from clusterfug.contraction.history import MERGE, labels_of_merges, record
 from clusterfug.costs import Floats, Ints, Rows
-from clusterfug.neighbours.exact import Neighbours, Progress, insert, nearest
+from clusterfug.kernels import Progress, kernel
+from clusterfug.neighbours.exact import Neighbours, insert, nearest
 from clusterfug.problem import DenseProblem
 
 _WORK = 100_000_000  # multiplications per kernel call: a fraction of a second
@@ -76,7 +76,7 @@ def _round(
     return state.merges[: state.counts[MERGES]].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def contract(rows: Rows, arcs: Arcs, state: State, work: int) -> bool:
     """Contract until no arc attracts (True) or about `work` multiplications are done (False)."""
     counts = state.counts
@@ -112,17 +112,17 @@ def contract(rows: Rows, arcs: Arcs, state: State, work: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lowest_cost(arcs: Arcs, u: int) -> float:
     return arcs.costs[u, arcs.length[u] - 1] if arcs.length[u] > 0 else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refresh_key(arcs: Arcs, state: State, u: int) -> None:
     state.keys[u] = arcs.costs[u, 0] if arcs.length[u] > 0 else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def affected(arcs: Arcs, state: State, i: int, j: int) -> Ints:
     """The nodes that i or j names, and those that name i or j, each once and marked as what they are.
 
@@ -152,7 +152,7 @@ def affected(arcs: Arcs, state: State, i: int, j: int) -> Ints:
     return state.nodes[:count]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rename(arcs: Arcs, u: int, i: int, j: int, cost: float) -> None:
     """In the list of u, put the new node i at this cost in the place of the parts i and j.
 
@@ -171,7 +171,7 @@ def rename(arcs: Arcs, u: int, i: int, j: int, cost: float) -> None:
     arcs.length[u] = kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_arc(arcs: Arcs, u: int, v: int) -> None:
     arc = arcs.unused[0]
     arcs.unused[0] = arcs.following[arc]
@@ -180,7 +180,7 @@ def add_arc(arcs: Arcs, u: int, v: int) -> None:
     arcs.namers[v] = arc
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_all(arcs: Arcs, state: State) -> None:
     """Arcs and keys of all lists, at the start of a round."""
     for u in range(arcs.length.shape[0]):

@@ -7,12 +7,11 @@ two rows and repairs only the nodes whose best partner it touched, so there is n
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from clusterfug.contraction.history import MERGE, record
 from clusterfug.costs import Floats, Ints
-from clusterfug.neighbours.exact import Progress
+from clusterfug.kernels import Progress, kernel
 from clusterfug.problem import DenseProblem
 
 _SMALL = 4096  # up to here costs are kept in float64 whatever the features are: 128 MiB at most
@@ -33,7 +32,12 @@ def matrix_bytes(problem: DenseProblem) -> int:
 
 
 def _dtype(problem: DenseProblem) -> np.dtype[Any]:
-    return np.dtype(np.float64) if problem.n <= _SMALL else problem.rows.features.dtype
+    """float64 where it costs little or single precision would overflow or vanish."""
+    features, weight = problem.rows.features, problem.rows.weight
+    size = max(features.max(), -features.min()) * weight.max()
+    if problem.n > _SMALL and size > 1e-10 and problem.largest_cost * problem.n**2 < 1e37:
+        return features.dtype
+    return np.dtype(np.float64)
 
 
 def cost_matrix(problem: DenseProblem, progress: Progress | None = None) -> Floats:
@@ -43,10 +47,12 @@ def cost_matrix(problem: DenseProblem, progress: Progress | None = None) -> Floa
     for left in range(0, n, _BLOCK):
         right = min(n, left + _BLOCK)
         columns = problem.extended(left, right, dtype)
-        columns *= problem.rows.signature.astype(dtype)
         for top in range(0, right, _BLOCK):
             bottom = min(n, top + _BLOCK)
-            block = problem.extended(top, bottom, dtype) @ columns.T
+            block = problem.queries(top, bottom, dtype) @ columns.T
+            if top == left:  # BLAS does not promise symmetry to the last bit
+                block = np.triu(block, 1)
+                block += block.T
             costs[top:bottom, left:right] = block
             costs[left:right, top:bottom] = block.T
         if progress is not None:
@@ -74,7 +80,7 @@ def contract_matrix(costs: Floats, progress: Progress | None = None) -> NDArray[
     return state.merges[:done].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_partner(state: State, u: int) -> None:
     """The best partner of u; of equal ones the lowest."""
     row = state.costs[u]
@@ -83,13 +89,13 @@ def find_partner(state: State, u: int) -> None:
     state.best[u] = row[at]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_partners(state: State, start: int, stop: int) -> None:
     for u in range(start, stop):
         find_partner(state, u)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def contract(state: State, done: int, work: int) -> tuple[int, bool]:
     """Contract until no pair attracts or about `work` costs were touched.
 

@@ -63,6 +63,8 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
 def read_column(path: Path) -> NDArray[Any]:
     """One number per item, from a .npy file or a .csv file of one column."""
     check_readable(path)
+    if path.suffix.lower() not in (".npy", ".csv"):
+        raise ValueError(f"{path} must be a .npy or .csv file with one number per item")
     array = _read_npy(path) if path.suffix.lower() == ".npy" else _read_csv(path, np.float64)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -117,12 +119,16 @@ def check_readable(path: Path) -> None:
         raise FileNotFoundError(f"{path} does not exist")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a file")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(f"{path} may not be read: check its permissions")
     if path.suffix.lower() == ".parquet":
         _pyarrow()
 
 
-def check_writable(path: Path, endings: tuple[str, ...]) -> None:
-    """Find out before the work whether the output can be written after it."""
+def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...] = ()) -> None:
+    """Find out before the work whether the output can be written after it (and is none of the inputs)."""
+    if path.exists() and any(path.samefile(other) for other in inputs if other.exists()):
+        raise ValueError(f"cannot write {path}: it is an input")
     ending = path.suffix.lower()
     if ending not in endings:
         raise ValueError(f"cannot write {path}: its name must end in {', '.join(endings)}")
@@ -158,61 +164,54 @@ def _complete(path: Path) -> Any:
 
 
 def _read_npy(path: Path) -> NDArray[Any]:
-    return _numpy_file(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+    with path.open("rb") as file:
+        if file.read(6) != b"\x93NUMPY":
+            raise ValueError(f"{path} is not a .npy file")
+    return _from_numpy(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _read_npz(path: Path) -> Instance:
-    def load() -> Instance:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is not a .npz file")
+
+    def load() -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as archive:
-            names = list(archive.files)
-            if {"format", "shape", "data"} <= set(names):
-                from scipy.sparse import load_npz
+            return {name: archive[name] for name in archive.files}
 
-                return GraphProblem(load_npz(path))
-            if "features" in names:
-                return Features(archive["features"])
-            arrays = {name: archive[name] for name in names}
-        tables = [name for name, array in arrays.items() if array.ndim == 2]
-        if len(tables) != 1:
-            raise ValueError(
-                f"{path} must hold an array named 'features' or exactly one 2-D array; "
-                f"it holds {', '.join(names) or 'nothing'}"
-            )
-        return Features(arrays[tables[0]])
+    arrays = _from_numpy(path, load)
+    if {"format", "shape", "data"} <= set(arrays):
+        from scipy.sparse import load_npz
 
-    return _numpy_file(path, load)
+        return GraphProblem(_from_numpy(path, lambda: load_npz(path)))
+    tables = [name for name, array in arrays.items() if np.ndim(array) == 2]
+    if "features" not in arrays and len(tables) != 1:
+        raise ValueError(
+            f"{path} must hold an array named 'features' or exactly one 2-D array; "
+            f"it holds {', '.join(arrays) or 'nothing'}"
+        )
+    return Features(arrays["features" if "features" in arrays else tables[0]])
 
 
-def _numpy_file(path: Path, load: Callable[[], Any]) -> Any:
-    """load(), with NumPy's complaints about pickles and broken files in one line."""
+def _from_numpy(path: Path, load: Callable[[], Any]) -> Any:
+    """load(), with whatever a broken file makes NumPy or SciPy raise in one line."""
     try:
         return load()
-    except (EOFError, zipfile.BadZipFile, OSError) as error:
-        raise ValueError(f"{path} is broken or not what its name says: {error}") from error
-    except ValueError as error:
+    except Exception as error:
         if "pickle" in str(error) or "Python objects" in str(error):
             raise ValueError(
                 f"{path} holds Python objects (a pickle), not a plain array of numbers; "
                 "pickles are never loaded"
             ) from error
-        if str(path) in str(error) or isinstance(error, UnicodeError):
-            raise
-        raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
+        raise ValueError(f"{path} is broken: {' '.join(str(error).split())}") from error
 
 
 def _read_csv(path: Path, dtype: Any) -> NDArray[Any]:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        first = file.readline().split(",")
-    numbers = all(_parses(field) for field in first)
-    return text.read_table(path, skip=0 if numbers else 1, dtype=dtype, delimiter=",")
-
-
-def _parses(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
+    """Numbers after a header: a first line without any number, or the column numbers 0, 1, ..."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first = [field.strip() for field in file.readline().split(",")]
+    counted = len(first) > 1 and first == [str(column) for column in range(len(first))]
+    named = all(first) and not any(text.is_number(field) for field in first)
+    return text.read_table(path, skip=1 if counted or named else 0, dtype=dtype, delimiter=",")
 
 
 def _read_parquet(path: Path) -> NDArray[Any]:
@@ -221,26 +220,28 @@ def _read_parquet(path: Path) -> NDArray[Any]:
         table = parquet.read_table(path)
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(f"{path} is not a readable .parquet file: {error}") from error
-    for name in table.column_names:
+    names = [name for name in table.column_names if not name.startswith("__index_level_")]
+    vectors = [name for name in names if _is_vector(arrow, table.schema.field(name))]
+    if vectors:
+        names = ["features" if "features" in vectors else vectors[0]]
+    if not names or not len(table):
+        raise ValueError(f"{path} holds no numbers")
+    for name in names:
         empty = table[name].is_null().to_numpy()
         if empty.any():
             raise ValueError(f"{path}: column {name!r} has an empty cell in row {empty.argmax()}")
-    vectors = [name for name in table.column_names if _is_vector(arrow, table.schema.field(name))]
     if vectors:
-        name = "features" if "features" in vectors else vectors[0]
-        column = table[name].combine_chunks()
+        column = table[names[0]].combine_chunks()
         values = column.flatten().to_numpy(zero_copy_only=False)
-        lengths = np.asarray([len(values)]) // max(1, len(column))
-        if not arrow.types.is_fixed_size_list(column.type):
-            lengths = np.unique(np.diff(column.offsets.to_numpy()))
-        if len(lengths) != 1:
-            raise ValueError(f"{path}: the vectors in column {name!r} differ in length")
+        fixed = arrow.types.is_fixed_size_list(column.type)
+        if not fixed and len(np.unique(np.diff(column.offsets.to_numpy()))) > 1:
+            raise ValueError(f"{path}: the vectors in column {names[0]!r} differ in length")
         return values.reshape(len(column), -1)
-    for name in table.column_names:
+    for name in names:
         kind = table.schema.field(name).type
         if not (arrow.types.is_floating(kind) or arrow.types.is_integer(kind)):
             raise ValueError(f"{path}: column {name!r} holds {kind}, not numbers; leave it out")
-    return np.column_stack([table[name].to_numpy() for name in table.column_names])
+    return np.column_stack([table[name].to_numpy() for name in names])
 
 
 def _is_vector(arrow: Any, field: Any) -> bool:
@@ -262,7 +263,8 @@ def _write_sparse(path: Path, graph: GraphProblem) -> None:
     from scipy.sparse import coo_array, save_npz
 
     ends = (graph.edges[:, 0], graph.edges[:, 1])
-    save_npz(path, coo_array((graph.costs, ends), shape=(graph.n, graph.n)))
+    with path.open("wb") as file:
+        save_npz(file, coo_array((graph.costs, ends), shape=(graph.n, graph.n)))
 
 
 def _pyarrow() -> tuple[Any, Any]:

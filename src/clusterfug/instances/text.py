@@ -13,6 +13,7 @@ The second line is the number subtracted from every inner product (the threshold
 d; then one line of d numbers per item. A graph has one line `i j cost` per edge, nodes counted from 0.
 """
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,13 @@ GRAPH = "MULTICUT"
 
 def read_header(path: Path) -> str:
     """The first line of a text instance."""
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         return file.readline(200).strip()
 
 
 def read_factorized(path: Path, dtype: Any) -> tuple[NDArray[Any], float]:
     """Features and threshold."""
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         file.readline()
         threshold = _numbers(path, 2, file.readline(), 1, float)[0]
         n, d = _numbers(path, 3, file.readline(), 2, int)
@@ -68,7 +69,8 @@ def read_table(
     The file is read by NumPy's parser; only if that fails is it read again, to name the line.
     """
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with path.open(encoding="utf-8-sig", errors="replace") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about files without numbers, which are named below
             lines = (line for at, line in enumerate(file) if at >= skip)
             table = np.loadtxt(lines, dtype=dtype, delimiter=delimiter, comments=None, ndmin=2)
         if table.shape == (n or len(table), d or table.shape[1]) and len(table):
@@ -84,7 +86,7 @@ def _first_fault(path: Path, skip: int, n: int | None, d: int | None, delimiter:
     for at, fields in _lines(path, skip, delimiter):
         d = d or len(fields)
         for field in fields:
-            if not _is_number(field):
+            if not is_number(field):
                 return f"{path}, line {at}: {field[:40]!r} is not a number"
         if len(fields) != d:
             return f"{path}, line {at}: {len(fields)} numbers where {d} are expected"
@@ -97,13 +99,13 @@ def _first_fault(path: Path, skip: int, n: int | None, d: int | None, delimiter:
 
 
 def _lines(path: Path, skip: int, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         for at, line in enumerate(file, start=1):
             if at > skip and line.strip():
                 yield at, [field.strip() for field in line.split(delimiter)]
 
 
-def _is_number(field: str) -> bool:
+def is_number(field: str) -> bool:
     try:
         float(field)
     except ValueError:
@@ -124,6 +126,8 @@ def _numbers(path: Path, line: int, text: str, count: int, kind: type) -> list[A
 
 def format_of(dtype: np.dtype[Any]) -> str:
     """A number format that is read back to the same bits."""
+    if dtype.kind in "iub":
+        return "%d"
     return "%.17g" if dtype == np.float64 else "%.9g"
 
 

@@ -6,20 +6,17 @@ rejected ones by more than the rounding error of the product is searched again i
 answer, ties included, depends neither on BLAS nor on the number of threads.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from clusterfug.costs import Floats, Ints, Rows, cost_to_row, query_of_row
+from clusterfug.costs import Floats, Ints, Rows, cost_to_item, query_of_item
+from clusterfug.kernels import Progress, kernel, reduction
 from clusterfug.problem import DenseProblem
 
 _BLOCK = 2048  # rows and columns of one block of scores: 16 MiB
 _WORK = 100_000_000  # multiplications per kernel call, well under a second
-
-Progress = Callable[[str, int, int], None]
 
 
 class Neighbours(NamedTuple):
@@ -56,17 +53,15 @@ def _nominate(
     query_norms, row_norms = problem.norms
     # Queries and rows are scaled (by powers of two: no rounding) to length <= 1: no score overflows.
     query_scale, row_scale = (2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms)
-    signature = (problem.rows.signature * query_scale).astype(np.float32)
     best = np.full((n, count), -np.inf, dtype=np.float32)
     ids = np.full((n, count), -1, dtype=np.int32)
     scores = np.empty((min(n, _BLOCK), min(n, _BLOCK)), dtype=np.float32)
     for top in range(0, n, _BLOCK):
         bottom = min(n, top + _BLOCK)
-        queries = problem.extended(top, bottom, np.float32) * signature
+        queries = problem.queries(top, bottom, np.float32, query_scale)
         for left in range(top, n, _BLOCK):
             right = min(n, left + _BLOCK)
-            columns = problem.extended(left, right, np.float32)
-            columns *= np.float32(row_scale)
+            columns = problem.extended(left, right, np.float32, row_scale)
             block = np.matmul(queries, columns.T, out=scores[: bottom - top, : right - left])
             nominate(block, top, left, best, ids)
         if progress is not None:
@@ -78,13 +73,13 @@ def _nominate(
     return ids, best[:, -1] / (query_scale * row_scale) + error
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def precedes(cost: float, partner: int, other_cost: float, other_partner: int) -> bool:
     """The order of partners in a row: larger cost first, then the lower index."""
     return cost > other_cost or (cost == other_cost and partner < other_partner)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert(ids: Ints, costs: Floats, length: int, partner: int, cost: float) -> int:
     """Insert into a sorted row that holds `length` entries; a full row drops its last. New length."""
     if length < ids.shape[0]:
@@ -101,7 +96,7 @@ def insert(ids: Ints, costs: Floats, length: int, partner: int, cost: float) -> 
     return length
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
+@reduction
 def holds_candidate(scores: Floats, bar: float, bars: Floats) -> bool:
     """Whether some score is above the bar of its row or of its column."""
     highest = scores[0]
@@ -112,7 +107,7 @@ def holds_candidate(scores: Floats, bar: float, bars: Floats) -> bool:
     return highest > bar or margin > 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nominate(scores: Floats, top: int, left: int, best: Floats, ids: Ints) -> None:
     """Take the largest scores of a block into the sorted nominees of its rows and of its columns."""
     stride = 64
@@ -138,7 +133,7 @@ def nominate(scores: Floats, top: int, left: int, best: Floats, ids: Ints) -> No
                     bars[c] = best[j, last]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rescore(
     rows: Rows,
     nominees: Ints,
@@ -153,20 +148,20 @@ def rescore(
     query = np.empty(rows.signature.shape[0])
     k = ids.shape[1]
     for i in range(start, stop):
-        query_of_row(rows, i, query)
+        query_of_item(rows, i, query)
         length = 0
         for j in nominees[i]:
-            length = insert(ids[i], costs[i], length, j, cost_to_row(rows, query, j))
-        unclear[i] = costs[i, k - 1] <= limits[i]
+            length = insert(ids[i], costs[i], length, j, cost_to_item(rows, query, j))
+        unclear[i] = not costs[i, k - 1] > limits[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search(rows: Rows, which: Ints, ids: Ints, costs: Floats) -> None:
     """Exact search of the given rows against all items, in float64."""
     query = np.empty(rows.signature.shape[0])
     for i in which:
-        query_of_row(rows, i, query)
+        query_of_item(rows, i, query)
         length = 0
         for j in range(rows.features.shape[0]):
             if j != i:
-                length = insert(ids[i], costs[i], length, j, cost_to_row(rows, query, j))
+                length = insert(ids[i], costs[i], length, j, cost_to_item(rows, query, j))

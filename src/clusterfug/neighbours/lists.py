@@ -18,9 +18,9 @@ and never if it is not attractive.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from clusterfug.costs import Floats, Ints
+from clusterfug.kernels import kernel
 from clusterfug.neighbours.exact import Neighbours, insert
 
 NEVER = np.iinfo(np.int64).max
@@ -51,7 +51,7 @@ def lists_of(neighbours: Neighbours) -> Lists:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def has_partner(lists: Lists, u: int) -> bool:
     """Move the head of u past stale entries; whether an entry is left."""
     head = lists.head[u]
@@ -61,12 +61,12 @@ def has_partner(lists: Lists, u: int) -> bool:
     return head < lists.length[u]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_stale(lists: Lists, u: int, at: int) -> bool:
     return lists.made[lists.ids[u, at]] > lists.known[u]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(lists: Lists, u: int, nodes: Ints, costs: Floats, now: int, floor: float) -> None:
     """Make the list of u from its costs to some nodes; all others are known to cost at most `floor`."""
     k = lists.ids.shape[1]
