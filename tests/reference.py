@@ -134,6 +134,7 @@ def lazy(costs, k):
         full = np.maximum(contraction.costs, contraction.costs.T)
         nodes = np.flatnonzero(np.isfinite(full).any(axis=1)).tolist()
         lists = {u: sorted((v for v in nodes if v != u), key=lambda v: (-full[u, v], v))[:k] for u in nodes}
+        floors = dict.fromkeys(nodes, -np.inf)
         before = len(merges)
         while True:
             heads = [(full[u, lists[u][0]], -u) for u in nodes if lists[u]]
@@ -142,15 +143,17 @@ def lazy(costs, k):
                 break
             i, j = sorted((-u, lists[-u][0]))
             merges.append((i, j, cost))
-            lows = {u: min((full[u, v] for v in lists[u]), default=-np.inf) for u in nodes}
+            lows = {u: min((full[u, v] for v in lists[u]), default=floors[u]) for u in nodes}
             known = (set(lists[i]) | set(lists[j])) - {i, j}
             contraction.merge(i, j)
             full = np.maximum(contraction.costs, contraction.costs.T)
             nodes.remove(j)
-            near = [v for v in known if full[i, v] >= lows[i] + lows[j]]
+            floors[i] = lows[i] + lows[j]
+            near = [v for v in known if full[i, v] >= floors[i]]
             lists[i] = sorted(near, key=lambda v: (-full[i, v], v))[:k]
             for q in nodes:
                 if q != i and {i, j} & set(lists[q]):
+                    floors[q] = lows[q]
                     kept = [v for v in lists[q] if v not in (i, j)]
                     if full[q, i] >= lows[q]:
                         kept.append(i)

@@ -31,6 +31,7 @@ class Arcs(NamedTuple):
     ids: Ints  # (n, k) whom a node names, best first
     costs: Floats  # (n, k)
     length: Ints  # (n,)
+    floor: Floats  # (n,) the last bar that a node did not pass, for a list that is empty
     namers: Ints  # (n,) first arc of the linked list of those who name a node, -1 for none
     namer: Ints  # (2 n k,) who the arc comes from; it may have stopped naming the node
     following: Ints  # (2 n k,) next arc to the same node; or next unused arc
@@ -63,6 +64,7 @@ def _round(
         ids=neighbours.ids,
         costs=neighbours.costs,
         length=np.count_nonzero(neighbours.costs > -np.inf, axis=1),
+        floor=np.full(n, -np.inf),
         namers=np.full(n, -1, dtype=np.int64),
         namer=np.empty(2 * n * k, dtype=np.int64),
         following=np.arange(1, 2 * n * k + 1),
@@ -91,11 +93,12 @@ def contract(rows: Rows, arcs: Arcs, state: State, work: int) -> bool:
         record(state.merges[counts[MERGES]], i, j, cost)
         counts[MERGES] += 1
         # Nodes that neither part names cost at most this to the new node (if they are as old).
-        bound = lowest_cost(arcs, i) + lowest_cost(arcs, j)
+        bound = bar_of(arcs, i) + bar_of(arcs, j)
         nodes = affected(arcs, state, i, j)
         merge(rows, state, i, j)
         costs = score(rows, state, i, nodes)
         arcs.length[i] = arcs.length[j] = 0
+        arcs.floor[i] = bound
         for t in range(nodes.shape[0]):
             v = nodes[t]
             if state.marked[v] & NAMED and costs[t] >= bound:
@@ -113,8 +116,9 @@ def contract(rows: Rows, arcs: Arcs, state: State, work: int) -> bool:
 
 
 @kernel
-def lowest_cost(arcs: Arcs, u: int) -> float:
-    return arcs.costs[u, arcs.length[u] - 1] if arcs.length[u] > 0 else -np.inf
+def bar_of(arcs: Arcs, u: int) -> float:
+    """What a node has to cost to be named by u."""
+    return arcs.costs[u, arcs.length[u] - 1] if arcs.length[u] > 0 else arcs.floor[u]
 
 
 @kernel
@@ -158,7 +162,7 @@ def rename(arcs: Arcs, u: int, i: int, j: int, cost: float) -> None:
 
     Only if it is no worse than the last in the list (which may be one of the parts).
     """
-    bar = lowest_cost(arcs, u)
+    bar = arcs.floor[u] = bar_of(arcs, u)
     kept = 0
     for at in range(arcs.length[u]):
         if arcs.ids[u, at] != i and arcs.ids[u, at] != j:
