@@ -33,10 +33,12 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         "cosine" scales rows to length 1 (a zero row stays zero); "inner_product" leaves them.
     center : bool, default=False
         Subtract the mean feature first. Advisable when most cosines are high.
-    algorithm : {"auto", "gaec", "dgaec", "dgaec-inc"}, default="auto"
+    algorithm : {"auto", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}, default="auto"
         See `dense_multicut`.
     k : int, default=None
         Neighbours kept per node; None lets the algorithm choose.
+    ann : {"hnsw", "ivf"}, default="hnsw"
+        The index of the approximate search of algorithm="dapplaec".
     memory_limit : int, default=4 GiB
         Bytes that algorithm="gaec" may use for its n x n costs.
 
@@ -77,6 +79,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         center: bool = False,
         algorithm: str = "auto",
         k: int | None = None,
+        ann: str = "hnsw",
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         self.threshold = threshold
@@ -86,6 +89,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.center = center
         self.algorithm = algorithm
         self.k = k
+        self.ann = ann
         self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -112,7 +116,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             sample_weight=sample_weight,
         )
         self.result_ = dense_multicut(
-            problem, algorithm=self.algorithm, k=self.k, memory_limit=self.memory_limit
+            problem, algorithm=self.algorithm, k=self.k, ann=self.ann, memory_limit=self.memory_limit
         )
         self.labels_ = self.result_.labels
         self.n_clusters_ = self.result_.n_clusters

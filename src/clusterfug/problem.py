@@ -152,21 +152,30 @@ class DenseProblem:
         costs = "alpha" if self.threshold is None else f"threshold={self.threshold:g}"
         return f"DenseProblem(n={self.n}, d={self.d}, {costs})"
 
-    def extended(self, start: int, stop: int, dtype: Any, scale: float = 1.0) -> NDArray[Any]:
-        """Extended rows start..stop-1 times a scale, as a fresh block of d + 1 columns."""
+    def extended(
+        self, start: int, stop: int, dtype: Any, scale: float = 1.0, spare: int = 0
+    ) -> NDArray[Any]:
+        """Extended rows start..stop-1 times a scale: a fresh block of d + 1 columns and spare zeros."""
         features, alpha = self.rows.features[start:stop], self.rows.alpha[start:stop]
         factor = self.rows.weight[start:stop] * scale
-        block = np.empty((stop - start, self.d + 1), dtype=dtype)
-        np.multiply(features, factor[:, None], out=block[:, :-1], casting="same_kind")
-        block[:, -1] = factor * alpha
+        block = np.zeros((stop - start, self.d + 1 + spare), dtype=dtype)
+        if np.all(factor == factor[0]) and 1e-30 < factor[0] < 1e30:  # one product, without leaving dtype
+            np.multiply(features, dtype(factor[0]), out=block[:, : self.d], casting="same_kind")
+        else:
+            np.multiply(features, factor[:, None], out=block[:, : self.d], casting="same_kind")
+        block[:, self.d] = factor * alpha
         return block
 
-    def queries(self, start: int, stop: int, dtype: Any, scale: float = 1.0) -> NDArray[Any]:
+    def queries(
+        self, start: int, stop: int, dtype: Any, scale: float = 1.0, spare: int = 0
+    ) -> NDArray[Any]:
         """The same rows times the signature: queries @ rows.T are costs."""
-        block = self.extended(start, stop, dtype, scale)
-        block[:, :-1] *= self.rows.signature[:-1].astype(dtype)
-        last = self.rows.weight[start:stop] * scale * self.rows.alpha[start:stop]
-        block[:, -1] = last * self.rows.signature[-1]
+        block = self.extended(start, stop, dtype, scale, spare)
+        signature, last = self.rows.signature[:-1], self.rows.signature[-1]
+        if np.any(signature < 0):
+            block[:, : self.d] *= signature.astype(dtype)
+        factor = self.rows.weight[start:stop] * scale
+        block[:, self.d] = factor * self.rows.alpha[start:stop] * last
         return block
 
     @cached_property

@@ -10,15 +10,17 @@ from clusterfug import checks
 from clusterfug.contraction.gaec import gaec
 from clusterfug.contraction.greedy import greedy
 from clusterfug.contraction.history import labels_of_merges
+from clusterfug.contraction.lazy import lazy
 from clusterfug.contraction.matrix import contract_matrix, cost_matrix, matrix_bytes
 from clusterfug.graph import GraphProblem, as_graph
 from clusterfug.kernels import Progress
+from clusterfug.neighbours.approximate import INDEXES, approximate, require_faiss
 from clusterfug.neighbours.exact import nearest
 from clusterfug.problem import DenseProblem, as_problem
 from clusterfug.result import Clustering, Phase
 
 #: Algorithms of `dense_multicut` and the neighbours per node that each keeps.
-ALGORITHMS = {"gaec": 0, "dgaec": 1, "dgaec-inc": 5}
+ALGORITHMS = {"gaec": 0, "dgaec": 1, "dgaec-inc": 5, "dlaec": 5, "dapplaec": 5}
 AUTO = "dgaec-inc"
 
 #: What `gaec` may take for its n x n costs unless told otherwise.
@@ -34,6 +36,7 @@ def dense_multicut(
     sample_weight: Any = None,
     algorithm: str = "auto",
     k: int | None = None,
+    ann: str = "hnsw",
     memory_limit: int = MEMORY_LIMIT,
     callback: Progress | None = None,
 ) -> Clustering:
@@ -52,13 +55,16 @@ def dense_multicut(
         Similarity at which a pair neither attracts nor repels. Larger gives more clusters.
     alpha, prefer, sample_weight
         The paper's affinity strength, its sign, and weights of items.
-    algorithm : {"auto", "gaec", "dgaec", "dgaec-inc"}, default="auto"
-        All three make the same merges, each time the pair of largest cost: "gaec" with all n^2 costs
-        in memory, "dgaec" and "dgaec-inc" on the features in O(n d + n k) memory. "auto" is
-        "dgaec-inc".
+    algorithm : {"auto", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}, default="auto"
+        Three are greedy and merge the pair of largest cost each time: "gaec" with all n^2 costs in
+        memory, "dgaec" and "dgaec-inc" on the features in O(n d + n k) memory. Two are lazy and take
+        the best pair of a neighbour graph that they use up before searching again, which is faster:
+        "dlaec", and "dapplaec" with an approximate first search (needs faiss). "auto" is "dgaec-inc".
     k : int, optional
-        Neighbours kept per node: 1 for "dgaec" and 5 for "dgaec-inc" by default. It changes time and
-        memory, not the answer.
+        Neighbours kept per node: 1 for "dgaec", otherwise 5. For the greedy algorithms it changes
+        time and memory only.
+    ann : {"hnsw", "ivf"}, default="hnsw"
+        The index of the approximate search of "dapplaec".
     memory_limit : int, default=4 GiB
         Bytes that "gaec" may use for its costs.
     callback : callable, optional
@@ -85,6 +91,11 @@ def dense_multicut(
         k = checks.count("k", k)
         if not ALGORITHMS[name]:
             raise ValueError(f"k does not go with {name}, which keeps no neighbours: leave it out")
+    checks.one_of("ann", ann, INDEXES)
+    if name == "dapplaec":
+        require_faiss()
+    elif ann != "hnsw":
+        raise ValueError(f"ann goes with dapplaec, not with {name}: leave it out")
     start = time.perf_counter()
     problem = as_problem(X, threshold, alpha, prefer, sample_weight)
     if name == "gaec":
@@ -99,9 +110,16 @@ def dense_multicut(
         searched = time.perf_counter()
         merges = contract_matrix(costs, callback)
     else:
-        neighbours = nearest(problem, k or ALGORITHMS[name], callback)
+        k = k or ALGORITHMS[name]
+        if name == "dapplaec":
+            neighbours = approximate(problem, k, ann, callback)
+        else:
+            neighbours = nearest(problem, k, callback)
         searched = time.perf_counter()
-        merges = greedy(problem, neighbours, callback)
+        if name.startswith("dgaec"):
+            merges = greedy(problem, neighbours, callback)
+        else:
+            merges = lazy(problem, neighbours, k, callback)
     labels = problem.label_weightless(labels_of_merges(problem.n, merges))
     return _clustering(problem, labels, merges, name, start, searched)
 

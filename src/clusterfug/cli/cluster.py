@@ -10,6 +10,7 @@ from rich.text import Text
 
 from clusterfug.cli.shared import (
     CenterOption,
+    Index,
     JsonOption,
     Metric,
     MetricOption,
@@ -55,16 +56,17 @@ def cluster(
     metric: MetricOption = None,
     center: CenterOption = False,
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="auto, gaec, dgaec or dgaec-inc.")
+        str, typer.Option("--algorithm", "-a", help="auto, gaec, dgaec, dgaec-inc, dlaec or dapplaec.")
     ] = "auto",
     k: Annotated[
         int | None,
         typer.Option(
             "-k",
-            help="Neighbours kept per node (dgaec, dgaec-inc): speed, not answer.",
+            help="Neighbours kept per node. Default: 1 for dgaec, else 5.",
             show_default=False,
         ),
     ] = None,
+    ann: Annotated[Index, typer.Option(help="Index of the approximate search of dapplaec.")] = Index.hnsw,
     memory_limit: Annotated[float, typer.Option(help="GiB that gaec may use for its n x n costs.")] = 4.0,
     output: Annotated[
         Path | None,
@@ -101,6 +103,7 @@ def cluster(
             "--weights": weights is not None,
             "--metric": metric is not None,
             "--center": center,
+            "--ann": ann != Index.hnsw,
             "-k": k is not None,
         }
         for option, given in unused.items():
@@ -123,7 +126,7 @@ def cluster(
         problem = _problem(instance.array, threshold, alpha, prefer, weights, metric, center)
         with progress() as callback:
             result = dense_multicut(
-                problem, algorithm=algorithm, k=k, memory_limit=limit, callback=callback
+                problem, algorithm=algorithm, k=k, ann=ann, memory_limit=limit, callback=callback
             )
         about = {"n": problem.n, "d": problem.d, "threshold": problem.threshold}
         if alpha is not None:

@@ -17,6 +17,11 @@ class Metric(StrEnum):
     inner_product = "inner_product"
 
 
+class Index(StrEnum):
+    hnsw = "hnsw"
+    ivf = "ivf"
+
+
 class Prefer(StrEnum):
     small = "small"
     large = "large"

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.contraction.history import MERGE, record
+from clusterfug.contraction.queue import Queue, largest_key, next_at, queue_of, set_key
 from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_item, cost_to_row, sign
-from clusterfug.kernels import Progress, kernel, reduction
+from clusterfug.kernels import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours
 from clusterfug.neighbours.lists import NEVER, Lists, fill, has_partner, is_stale, lists_of
 from clusterfug.problem import DenseProblem
@@ -27,7 +28,7 @@ class State(NamedTuple):
     sums: Floats  # (n // 2, d + 1) float64, rows of contracted nodes: each begins as two items
     sum_of: Ints  # (n,) which row of sums a node has, -1 for an item on its own
     active: Ints  # (n,) the nodes that exist, rising; a node is named by its lowest item
-    keys: Floats  # (n,) at least the cost of a node's best partner; -inf for nodes that are gone
+    queue: Queue  # at least the cost of a node's best partner; -inf for nodes that are gone
     nodes: Ints  # (n,) nodes to be scored
     scores: Floats  # (n,) costs of one node to them
     marked: Ints  # (n,) all 0 between steps
@@ -54,7 +55,7 @@ def start(problem: DenseProblem) -> State:
         sums=np.empty((n // 2, width)),
         sum_of=np.full(n, -1, dtype=np.int64),
         active=np.arange(n),
-        keys=np.full(n, np.inf),
+        queue=queue_of(n, np.inf),
         nodes=np.empty(n, dtype=np.int64),
         scores=np.empty(n),
         marked=np.zeros(n, dtype=np.int8),
@@ -82,14 +83,14 @@ def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
             merge(rows, state, i, j)
             lists.made[i] = counts[MERGES]
             lists.made[j] = NEVER
-            state.keys[j] = -np.inf
+            set_key(state.queue, j, -np.inf)
             u = i
         else:
             floor = -np.inf
             nodes = state.active[: counts[ACTIVE]]
         costs = score(rows, state, u, nodes)
         fill(lists, u, nodes, costs, counts[MERGES], floor)
-        state.keys[u] = lists.costs[u, 0] if lists.length[u] > 0 else lists.floor[u]
+        set_key(state.queue, u, lists.costs[u, 0] if lists.length[u] > 0 else lists.floor[u])
         work -= nodes.shape[0] * state.query.shape[0] + 8 * counts[ACTIVE]
     return False
 
@@ -115,14 +116,6 @@ def heirloom(lists: Lists, state: State, i: int, j: int) -> Ints:
     return state.nodes[:count]
 
 
-@reduction
-def largest(values: Floats) -> float:
-    top = values[0]
-    for t in range(values.shape[0]):
-        top = max(top, values[t])
-    return top
-
-
 @kernel
 def most_attractive(lists: Lists, state: State) -> int:
     """The node whose best partner (or promise of one) costs most; -1 if nothing attracts.
@@ -130,25 +123,26 @@ def most_attractive(lists: Lists, state: State) -> int:
     Equal costs: a promise first, since it may turn out to be any pair of that cost, then the pair
     with the smaller lowest index, then the other index.
     """
-    keys = state.keys  # what is at the head of a list only falls until the list is filled again
+    queue = state.queue  # what is at the head of a list only falls until the list is filled again
     while True:
-        top = largest(keys)
+        top = largest_key(queue)
         if not top > 0:
             return -1
         best = best_low = best_high = -1
-        for u in range(keys.shape[0]):
-            if keys[u] != top:
-                continue
+        u = next_at(queue, top, 0)
+        while u >= 0:
             found = has_partner(lists, u)
-            keys[u] = lists.costs[u, lists.head[u]] if found else lists.floor[u]
-            if keys[u] != top:
-                continue
-            if not found:
+            cost = lists.costs[u, lists.head[u]] if found else lists.floor[u]
+            if cost != top:
+                set_key(queue, u, cost)
+            elif not found:
                 return u
-            v = lists.ids[u, lists.head[u]]
-            low, high = min(u, v), max(u, v)
-            if best < 0 or low < best_low or (low == best_low and high < best_high):
-                best, best_low, best_high = u, low, high
+            else:
+                v = lists.ids[u, lists.head[u]]
+                low, high = min(u, v), max(u, v)
+                if best < 0 or low < best_low or (low == best_low and high < best_high):
+                    best, best_low, best_high = u, low, high
+            u = next_at(queue, top, u + 1)
         if best >= 0:
             return best
 

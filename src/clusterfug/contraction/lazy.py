@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.contraction.greedy import ACTIVE, MERGES, State, largest, merge, score, start
+from clusterfug.contraction.greedy import ACTIVE, MERGES, State, merge, score, start
 from clusterfug.contraction.history import MERGE, labels_of_merges, record
+from clusterfug.contraction.queue import largest_key, next_at, set_key
 from clusterfug.costs import Floats, Ints, Rows
 from clusterfug.kernels import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, insert, nearest
@@ -83,12 +84,10 @@ def contract(rows: Rows, arcs: Arcs, state: State, work: int) -> bool:
     """Contract until no arc attracts (True) or about `work` multiplications are done (False)."""
     counts = state.counts
     while work > 0:
-        cost = largest(state.keys)
+        cost = largest_key(state.queue)
         if not cost > 0:
             return True
-        u = 0
-        while state.keys[u] != cost:
-            u += 1
+        u = next_at(state.queue, cost, 0)
         i, j = min(u, arcs.ids[u, 0]), max(u, arcs.ids[u, 0])
         record(state.merges[counts[MERGES]], i, j, cost)
         counts[MERGES] += 1
@@ -111,7 +110,7 @@ def contract(rows: Rows, arcs: Arcs, state: State, work: int) -> bool:
             add_arc(arcs, i, arcs.ids[i, at])
         refresh_key(arcs, state, i)
         refresh_key(arcs, state, j)
-        work -= nodes.shape[0] * state.query.shape[0] + 4 * state.keys.shape[0] + counts[ACTIVE]
+        work -= nodes.shape[0] * state.query.shape[0] + counts[ACTIVE]
     return False
 
 
@@ -123,7 +122,7 @@ def bar_of(arcs: Arcs, u: int) -> float:
 
 @kernel
 def refresh_key(arcs: Arcs, state: State, u: int) -> None:
-    state.keys[u] = arcs.costs[u, 0] if arcs.length[u] > 0 else -np.inf
+    set_key(state.queue, u, arcs.costs[u, 0] if arcs.length[u] > 0 else -np.inf)
 
 
 @kernel

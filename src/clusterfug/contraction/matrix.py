@@ -46,10 +46,10 @@ def cost_matrix(problem: DenseProblem, progress: Progress | None = None) -> Floa
     costs = np.empty((n, n), dtype=dtype)
     for left in range(0, n, _BLOCK):
         right = min(n, left + _BLOCK)
-        columns = problem.extended(left, right, dtype)
+        columns = problem.extended(left, right, dtype.type)
         for top in range(0, right, _BLOCK):
             bottom = min(n, top + _BLOCK)
-            block = problem.queries(top, bottom, dtype) @ columns.T
+            block = problem.queries(top, bottom, dtype.type) @ columns.T
             if top == left:  # BLAS does not promise symmetry to the last bit
                 block = np.triu(block, 1)
                 block += block.T

@@ -48,29 +48,34 @@ def nearest(problem: DenseProblem, k: int, progress: Progress | None = None) -> 
 def _nominate(
     problem: DenseProblem, count: int, progress: Progress | None
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """For every item `count` partners of largest score, and a limit on the cost of all others."""
-    n = problem.n
-    query_norms, row_norms = problem.norms
+    """For every item `count` partners of largest score, and a limit on the cost of all others.
+
+    A score is the float32 product plus a bound on its rounding error, rounding * |g_i| |g_j|, which one
+    more column of the product adds; so whoever is not nominated costs at most the last score that is.
+    """
+    n, d = problem.n, problem.d
     # Queries and rows are scaled (by powers of two: no rounding) to length <= 1: no score overflows.
     query_scale, row_scale = (2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms)
+    rounding = (d + 16) * np.finfo(np.float32).eps * max(1.0, abs(problem.rows.signature[-1]))
+    slack = np.sqrt(rounding) * problem.norms[1]
     best = np.full((n, count), -np.inf, dtype=np.float32)
     ids = np.full((n, count), -1, dtype=np.int32)
     scores = np.empty((min(n, _BLOCK), min(n, _BLOCK)), dtype=np.float32)
     for top in range(0, n, _BLOCK):
         bottom = min(n, top + _BLOCK)
-        queries = problem.queries(top, bottom, np.float32, query_scale)
+        queries = problem.queries(top, bottom, np.float32, query_scale, spare=1)
+        queries[:, -1] = slack[top:bottom] * query_scale
         for left in range(top, n, _BLOCK):
             right = min(n, left + _BLOCK)
-            columns = problem.extended(left, right, np.float32, row_scale)
+            columns = problem.extended(left, right, np.float32, row_scale, spare=1)
+            columns[:, -1] = slack[left:right] * row_scale
             block = np.matmul(queries, columns.T, out=scores[: bottom - top, : right - left])
             nominate(block, top, left, best, ids)
         if progress is not None:
             progress("neighbours", bottom * (2 * n - bottom), n * n)
     if count == n - 1:
         return ids, np.full(n, -np.inf)
-    rounding = (problem.d + 8) * np.finfo(np.float32).eps
-    error = rounding * np.maximum(query_norms * row_norms.max(), row_norms * query_norms.max())
-    return ids, best[:, -1] / (query_scale * row_scale) + error
+    return ids, best[:, -1] / (query_scale * row_scale)
 
 
 @kernel

@@ -1,0 +1,96 @@
+"""The k most attractive partners of most items, most of the time: approximate search by faiss.
+
+For the first neighbour graph only, where rows are of similar length. faiss nominates, costs come from the
+float64 kernels. An HNSW index is built by one thread, so the answer does not depend on how many there are.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from clusterfug.costs import Floats, Ints, Rows, cost_to_item, query_of_item
+from clusterfug.kernels import Progress, kernel
+from clusterfug.neighbours.exact import Neighbours, insert
+from clusterfug.problem import DenseProblem
+
+INDEXES = ("hnsw", "ivf")
+
+_BATCH = 10_000_000  # numbers handed to faiss at a time, so that Ctrl-C works
+
+
+def approximate(
+    problem: DenseProblem, k: int, index: str = "hnsw", progress: Progress | None = None
+) -> Neighbours:
+    """Up to k partners of large cost of every item; rows that are short end in ids -1 of cost -inf."""
+    n = problem.n
+    k = min(k, n - 1)
+    found = Neighbours(np.full((n, k), -1, dtype=np.int64), np.full((n, k), -np.inf))
+    if k == 0:
+        return found
+    query_scale, row_scale = (2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms)
+    step = max(1, _BATCH // (problem.d + 1))
+    parts = [(start, min(n, start + step)) for start in range(0, n, step)]
+    spare = -(problem.d + 1) % 16  # widths that are multiples of 16 are faster
+    searcher = _hnsw(n, problem.d + 1 + spare) if index == "hnsw" else _ivf(problem, row_scale, spare)
+    faiss = require_faiss()
+    threads = faiss.omp_get_max_threads()
+    try:
+        faiss.omp_set_num_threads(1)
+        for start, stop in parts:
+            searcher.add(problem.extended(start, stop, np.float32, row_scale, spare))
+            if progress is not None:
+                progress("neighbours", stop, 2 * n)
+    finally:
+        faiss.omp_set_num_threads(threads)
+    for start, stop in parts:
+        _, nominees = searcher.search(problem.queries(start, stop, np.float32, query_scale, spare), k + 1)
+        keep(problem.rows, nominees, start, *found)
+        if progress is not None:
+            progress("neighbours", n + stop, 2 * n)
+    return found
+
+
+def require_faiss() -> Any:
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError("dapplaec searches with faiss: pip install 'clusterfug[ann]'") from error
+    return faiss
+
+
+def _hnsw(n: int, width: int) -> Any:
+    """A graph with 8 links per item, 16 for many items, which need more for the same recall."""
+    faiss = require_faiss()
+    links, depth, breadth = (8, 24, 16) if n < 10_000 else (16, 40, 48)
+    searcher = faiss.IndexHNSWFlat(width, links, faiss.METRIC_INNER_PRODUCT)
+    searcher.hnsw.efConstruction = depth
+    searcher.hnsw.efSearch = breadth
+    return searcher
+
+
+def _ivf(problem: DenseProblem, scale: float, spare: int) -> Any:
+    """sqrt(n) cells, of which 16 are looked into; trained on a spread sample of the rows."""
+    faiss = require_faiss()
+    n, width = problem.n, problem.d + 1 + spare
+    cells = max(1, int(np.sqrt(n)))
+    searcher = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, cells, faiss.METRIC_INNER_PRODUCT)
+    searcher.nprobe = 16
+    searcher.cp.niter = 5
+    searcher.cp.min_points_per_centroid = 1
+    sample = np.unique(np.linspace(0, n - 1, min(n, 64 * cells)).astype(np.int64))
+    rows = [problem.extended(i, i + 1, np.float32, scale, spare) for i in sample.tolist()]
+    searcher.train(np.concatenate(rows))
+    return searcher
+
+
+@kernel
+def keep(rows: Rows, nominees: Ints, start: int, ids: Ints, costs: Floats) -> None:
+    """Of each row of nominees, those that are other items, each once, with their costs in float64."""
+    query = np.empty(rows.signature.shape[0])
+    for t in range(nominees.shape[0]):
+        i = start + t
+        query_of_item(rows, i, query)
+        length = 0
+        for j in nominees[t]:
+            if j >= 0 and j != i and j not in ids[i, :length]:
+                length = insert(ids[i], costs[i], length, j, cost_to_item(rows, query, j))
