@@ -15,7 +15,7 @@ from clusterfug.contraction.queue import Queue, largest_key, next_at, queue_of, 
 from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_item, cost_to_row, sign
 from clusterfug.kernels import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours
-from clusterfug.neighbours.lists import NEVER, Lists, fill, has_partner, is_stale, lists_of
+from clusterfug.neighbours.lists import NEVER, Lists, best_or_promise, fill, has_partner, is_stale, lists_of
 from clusterfug.problem import DenseProblem
 
 _WORK = 200_000_000  # multiplications per kernel call: a fraction of a second
@@ -70,7 +70,7 @@ def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
     """Contract until no pair attracts (True) or about `work` multiplications are done (False)."""
     counts = state.counts
     while work > 0:
-        u = most_attractive(lists, state)
+        u = most_attractive(lists, state.queue)
         if u < 0:
             return True
         if has_partner(lists, u):
@@ -90,7 +90,7 @@ def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
             nodes = state.active[: counts[ACTIVE]]
         costs = score(rows, state, u, nodes)
         fill(lists, u, nodes, costs, counts[MERGES], floor)
-        set_key(state.queue, u, lists.costs[u, 0] if lists.length[u] > 0 else lists.floor[u])
+        set_key(state.queue, u, best_or_promise(lists, u))
         work -= nodes.shape[0] * state.query.shape[0] + 8 * counts[ACTIVE]
     return False
 
@@ -117,13 +117,13 @@ def heirloom(lists: Lists, state: State, i: int, j: int) -> Ints:
 
 
 @kernel
-def most_attractive(lists: Lists, state: State) -> int:
+def most_attractive(lists: Lists, queue: Queue) -> int:
     """The node whose best partner (or promise of one) costs most; -1 if nothing attracts.
 
     Equal costs: a promise first, since it may turn out to be any pair of that cost, then the pair
     with the smaller lowest index, then the other index.
     """
-    queue = state.queue  # what is at the head of a list only falls until the list is filled again
+    # Keys are upper bounds: what is at the head of a list only falls until the list is filled again.
     while True:
         top = largest_key(queue)
         if not top > 0:

@@ -1,7 +1,9 @@
 """GAEC on the complete graph with all costs in memory: the matrix road, n^2 numbers.
 
-The matrix is made by one blocked product. Every node remembers its best partner; a contraction adds
-two rows and repairs only the nodes whose best partner it touched, so there is no heap of all pairs.
+The matrix is made by one blocked product over half of all pairs. Contraction adds two rows; nodes keep
+short lists of partners as on the feature road (neighbours/lists.py), and a search reads a row instead of
+scoring features. Columns are never written: of two nodes the row of the newer one is right, and a row that
+is needed again is first brought up to date from the contractions since it was.
 """
 
 from typing import Any, NamedTuple
@@ -9,20 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug.contraction.greedy import most_attractive
 from clusterfug.contraction.history import MERGE, record
+from clusterfug.contraction.queue import Queue, largest, queue_of, set_key
 from clusterfug.costs import Floats, Ints
 from clusterfug.kernels import Progress, kernel
+from clusterfug.neighbours.exact import Neighbours, insert
+from clusterfug.neighbours.lists import NEVER, Lists, best_or_promise, finish, has_partner, lists_of
 from clusterfug.problem import DenseProblem
 
 _SMALL = 4096  # up to here costs are kept in float64 whatever the features are: 128 MiB at most
 _BLOCK = 1024
+_PARTNERS = 5  # kept per node, as on the feature road
 _WORK = 50_000_000  # costs touched per kernel call: a fraction of a second
 
 
 class State(NamedTuple):
-    costs: Floats  # (n, n), symmetric; -inf on the diagonal and for nodes merged away
-    partner: Ints  # (n,) best partner of a node
-    best: Floats  # (n,) its cost, -inf for nodes merged away
+    costs: Floats  # (n, n); a row is right for the moment it is known for, -inf for itself
+    known: Ints  # (n,) how many contractions a row takes into account
+    queue: Queue  # at least the cost of a node's best partner; -inf for nodes that are gone
     merges: Any  # (n,) contraction history, MERGE records
 
 
@@ -41,91 +48,121 @@ def _dtype(problem: DenseProblem) -> np.dtype[Any]:
 
 
 def cost_matrix(problem: DenseProblem, progress: Progress | None = None) -> Floats:
-    """All pair costs, (n, n) and symmetric, with -inf on the diagonal."""
+    """All pair costs, (n, n) and symmetric to the last bit, with -inf on the diagonal."""
     n, dtype = problem.n, _dtype(problem)
     costs = np.empty((n, n), dtype=dtype)
-    for left in range(0, n, _BLOCK):
-        right = min(n, left + _BLOCK)
-        columns = problem.extended(left, right, dtype.type)
-        for top in range(0, right, _BLOCK):
-            bottom = min(n, top + _BLOCK)
-            block = problem.queries(top, bottom, dtype.type) @ columns.T
-            if top == left:  # BLAS does not promise symmetry to the last bit
-                block = np.triu(block, 1)
-                block += block.T
-            costs[top:bottom, left:right] = block
-            costs[left:right, top:bottom] = block.T
+    columns = problem.extended(0, n, dtype.type)
+    for top in range(0, n, _BLOCK):
+        bottom = min(n, top + _BLOCK)
+        queries = problem.queries(top, bottom, dtype.type)
+        np.matmul(queries, columns[top:].T, out=costs[top:bottom, top:])
+        mirror(costs, top, bottom)
         if progress is not None:
-            progress("neighbours", right, n)
-    np.fill_diagonal(costs, -np.inf)
+            progress("neighbours", bottom * (2 * n - bottom), n * n)
     return costs
+
+
+@kernel
+def mirror(costs: Floats, top: int, bottom: int) -> None:
+    """Copy rows top..bottom-1 right of the diagonal to the columns below it, tile by tile."""
+    tile = 32
+    n = costs.shape[0]
+    for left in range(top, n, tile):
+        right = min(n, left + tile)
+        for above in range(top, bottom, tile):
+            below = min(bottom, above + tile)
+            for c in range(left, right):
+                for r in range(above, min(below, c)):
+                    costs[c, r] = costs[r, c]
+    for r in range(top, bottom):
+        costs[r, r] = -np.inf
 
 
 def contract_matrix(costs: Floats, progress: Progress | None = None) -> NDArray[np.void]:
     """The contraction history of GAEC on a matrix of costs, which is used up."""
     n = len(costs)
+    k = min(_PARTNERS, n - 1)
+    lists = lists_of(Neighbours(np.empty((n, k), dtype=np.int64), np.full((n, k), -np.inf)))
     state = State(
         costs=costs,
-        partner=np.full(n, -1, dtype=np.int64),
-        best=np.full(n, -np.inf),
+        known=np.zeros(n, dtype=np.int64),
+        queue=queue_of(n, np.inf if k else -np.inf),
         merges=np.empty(n, dtype=MERGE),
     )
     for start in range(0, n, _BLOCK):
-        find_partners(state, start, min(n, start + _BLOCK))
+        fill_all(lists, costs, start, min(n, start + _BLOCK))
     done, finished = 0, False
     while not finished:
-        done, finished = contract(state, done, _WORK)
+        done, finished = contract(lists, state, done, _WORK)
         if progress is not None:
             progress("contraction", done, n)
     return state.merges[:done].copy()
 
 
 @kernel
-def find_partner(state: State, u: int) -> None:
-    """The best partner of u; of equal ones the lowest."""
-    row = state.costs[u]
-    at = np.argmax(row)
-    state.partner[u] = at
-    state.best[u] = row[at]
-
-
-@kernel
-def find_partners(state: State, start: int, stop: int) -> None:
+def fill_all(lists: Lists, costs: Floats, start: int, stop: int) -> None:
     for u in range(start, stop):
-        find_partner(state, u)
+        fill_from_row(lists, u, costs[u], 0)
 
 
 @kernel
-def contract(state: State, done: int, work: int) -> tuple[int, bool]:
+def fill_from_row(lists: Lists, u: int, row: Floats, now: int) -> None:
+    """Make the list of u from its costs to all nodes; -inf where there is none."""
+    stride = 64
+    k = lists.ids.shape[1]
+    length = 0
+    floor = -np.inf
+    for start in range(0, row.shape[0], stride):
+        stop = min(row.shape[0], start + stride)
+        if largest(row[start:stop]) <= floor:
+            continue
+        for v in range(start, stop):
+            if row[v] > floor:
+                if length == k:
+                    floor = max(floor, min(row[v], lists.costs[u, k - 1]))
+                length = insert(lists.ids[u], lists.costs[u], length, v, row[v])
+    finish(lists, u, length, floor, now)
+
+
+@kernel
+def bring_up_to_date(lists: Lists, state: State, u: int, done: int) -> None:
+    """Replay in row u the contractions that it does not know."""
+    row = state.costs[u]
+    for t in range(state.known[u], done):
+        i, j = state.merges[t]["i"], state.merges[t]["j"]
+        row[j] = -np.inf
+        if lists.made[i] == t + 1:  # still the node that was made then
+            row[i] = state.costs[i, u]
+    state.known[u] = done
+
+
+@kernel
+def contract(lists: Lists, state: State, done: int, work: int) -> tuple[int, bool]:
     """Contract until no pair attracts or about `work` costs were touched.
 
     Returns the number of contractions in all, and whether they are complete.
     """
-    n = state.best.shape[0]
+    n = state.known.shape[0]
     while work > 0:
-        # The lowest node of the largest cost is the lower end of its pair.
-        i = int(np.argmax(state.best))
-        cost = state.best[i]
-        if not cost > 0:
+        u = most_attractive(lists, state.queue)
+        if u < 0:
             return done, True
-        j = state.partner[i]
-        record(state.merges[done], i, j, cost)
-        done += 1
-        row = state.costs[i]
-        row += state.costs[j]
-        row[j] = -np.inf
-        state.best[j] = -np.inf
-        find_partner(state, i)
-        work -= 8 * n
-        for u in range(n):
-            if u == i or state.best[u] == -np.inf:
-                continue
-            state.costs[u, i] = row[u]
-            state.costs[u, j] = -np.inf
-            if row[u] > state.best[u] or (row[u] == state.best[u] and i <= state.partner[u]):
-                state.best[u] = row[u]
-                state.partner[u] = i
-            elif state.partner[u] == i or state.partner[u] == j:
-                find_partner(state, u)
-                work -= n
+        bring_up_to_date(lists, state, u, done)
+        work -= 2 * n
+        if has_partner(lists, u):
+            v, cost = lists.ids[u, lists.head[u]], lists.costs[u, lists.head[u]]
+            bring_up_to_date(lists, state, v, done)
+            i, j = min(u, v), max(u, v)
+            record(state.merges[done], i, j, cost)
+            done += 1
+            row = state.costs[i]
+            row += state.costs[j]
+            row[i] = row[j] = -np.inf
+            state.known[i] = lists.made[i] = done
+            lists.made[j] = NEVER
+            set_key(state.queue, j, -np.inf)
+            work -= 4 * n
+            u = i
+        fill_from_row(lists, u, state.costs[u], done)
+        set_key(state.queue, u, best_or_promise(lists, u))
     return done, False

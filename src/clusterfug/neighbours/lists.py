@@ -78,7 +78,19 @@ def fill(lists: Lists, u: int, nodes: Ints, costs: Floats, now: int, floor: floa
         if length == k:
             rejected = max(rejected, min(costs[t], lists.costs[u, k - 1]))
         length = insert(lists.ids[u], lists.costs[u], length, nodes[t], costs[t])
-    lists.floor[u] = rejected
+    finish(lists, u, length, rejected, now)
+
+
+@kernel
+def finish(lists: Lists, u: int, length: int, floor: float, now: int) -> None:
+    """The list of u is complete for this moment."""
+    lists.floor[u] = floor
     lists.head[u] = 0
     lists.length[u] = length
     lists.known[u] = now
+
+
+@kernel
+def best_or_promise(lists: Lists, u: int) -> float:
+    """What the best partner of u costs, or at most costs: the head of a fresh list, or its floor."""
+    return lists.costs[u, 0] if lists.length[u] > 0 else lists.floor[u]
