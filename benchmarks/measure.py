@@ -56,6 +56,7 @@ def in_fresh_process(code, *arguments):
 def options(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, one repetition")
+    parser.add_argument("--data", nargs="*", metavar="NAME", help="only these data sets")
     return parser.parse_args()
 
 

@@ -56,7 +56,12 @@ def bad(value, row=2):
         (GOOD, {"k": 0}, ValueError, "k must be at least 1, not 0"),
         (GOOD, {"k": 1.5}, TypeError, "k must be a whole number"),
         (GOOD, {"k": 2, "algorithm": "gaec"}, ValueError, "k does not go with gaec"),
-        (GOOD, {"algorithm": "gaek"}, ValueError, "unknown algorithm 'gaek'.*auto, gaec, dgaec, dgaec-inc"),
+        (
+            GOOD,
+            {"algorithm": "gaek"},
+            ValueError,
+            "unknown algorithm 'gaek'.*auto, gaec, dgaec, dgaec-inc, dlaec, dapplaec",
+        ),
         (GOOD, {"algorithm": None}, ValueError, "unknown algorithm None"),
         (GOOD, {"memory_limit": 0}, ValueError, "memory_limit must be at least 1"),
     ],

@@ -3,8 +3,7 @@
 Every pair cost is an indefinite inner product  cost(i, j) = sum_d sigma_d g_id g_jd  of the extended
 rows  g_i = weight_i * [f_i, alpha_i].  A *query* is a row with its feature columns times the signature, so
 a cost is an inner product <query_i, g_j> (the paper's query/index trick), and the row of a set of items is
-the sum of their rows (the contraction lemma). Nothing outside this file and `DenseProblem` knows that alpha
-is a column.
+the sum of their rows (the contraction lemma). Only this file and `DenseProblem` know about the column.
 
 Sums are accumulated in float64 whatever the features are stored in, in an order that does not depend on
 threads. The term of the last column is added last, as sigma * (alpha_i * alpha_j): with whole masses it has

@@ -79,7 +79,7 @@ def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
             record(state.merges[counts[MERGES]], i, j, cost)
             counts[MERGES] += 1
             floor = lists.floor[i] + lists.floor[j]
-            nodes = heirloom(lists, state, i, j)
+            nodes = candidates(lists, state, i, j)
             merge(rows, state, i, j)
             lists.made[i] = counts[MERGES]
             lists.made[j] = NEVER
@@ -96,7 +96,7 @@ def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
 
 
 @kernel
-def heirloom(lists: Lists, state: State, i: int, j: int) -> Ints:
+def candidates(lists: Lists, state: State, i: int, j: int) -> Ints:
     """The nodes that may cost more than floor_i + floor_j to the node made of i and j.
 
     Those in the list of i or of j, and those made after either list was.

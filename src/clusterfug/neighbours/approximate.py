@@ -61,7 +61,7 @@ def require_faiss() -> Any:
 def _hnsw(n: int, width: int) -> Any:
     """A graph with 8 links per item, 16 for many items, which need more for the same recall."""
     faiss = require_faiss()
-    links, depth, breadth = (8, 24, 16) if n < 10_000 else (16, 40, 48)
+    links, depth, breadth = (8, 24, 12) if n < 10_000 else (16, 40, 48)
     searcher = faiss.IndexHNSWFlat(width, links, faiss.METRIC_INNER_PRODUCT)
     searcher.hnsw.efConstruction = depth
     searcher.hnsw.efSearch = breadth
