@@ -81,6 +81,7 @@ def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
             floor = lists.floor[i] + lists.floor[j]
             nodes = candidates(lists, state, i, j)
             merge(rows, state, i, j)
+            deactivate(state, j)
             lists.made[i] = counts[MERGES]
             lists.made[j] = NEVER
             set_key(state.queue, j, -np.inf)
@@ -166,10 +167,14 @@ def merge(rows: Rows, state: State, i: int, j: int) -> None:
         add_row(rows, i, state.sums[row])
         add_row(rows, j, state.sums[row])
         state.sum_of[i] = row
-    at = np.searchsorted(state.active[: counts[ACTIVE]], j)
-    for t in range(at, counts[ACTIVE] - 1):
+
+
+@kernel
+def deactivate(state: State, j: int) -> None:
+    count = state.counts[ACTIVE]
+    for t in range(np.searchsorted(state.active[:count], j), count - 1):
         state.active[t] = state.active[t + 1]
-    counts[ACTIVE] -= 1
+    state.counts[ACTIVE] = count - 1
 
 
 @kernel
