@@ -143,7 +143,10 @@ HEAD = "FACTORIZED COMPLETE MULTICUT\n0.4\n2 2\n"
     ],
 )
 def test_broken_text_is_named_by_line(tmp_path, text, message):
-    path = tmp_path / "x.txt"
+    assert_fault_is_named(tmp_path / "x.txt", text, message)
+
+
+def assert_fault_is_named(path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message) as caught:
         read(path)
@@ -163,10 +166,7 @@ def test_broken_text_is_named_by_line(tmp_path, text, message):
     ],
 )
 def test_broken_csv_is_named_by_line(tmp_path, text, message):
-    path = tmp_path / "x.csv"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read(path)
+    assert_fault_is_named(tmp_path / "x.csv", text, message)
 
 
 def test_broken_numpy_files(tmp_path):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clusterfug.contraction.greedy import most_attractive
 from clusterfug.contraction.history import MERGE, record
 from clusterfug.contraction.queue import Queue, largest, queue_of, set_key
-from clusterfug.costs import Floats, Ints
+from clusterfug.costs import Floats
 from clusterfug.kernels import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, insert
 from clusterfug.neighbours.lists import NEVER, Lists, best_or_promise, finish, has_partner, lists_of
@@ -27,8 +27,7 @@ _WORK = 50_000_000  # costs touched per kernel call: a fraction of a second
 
 
 class State(NamedTuple):
-    costs: Floats  # (n, n); a row is right for the moment it is known for, -inf for itself
-    known: Ints  # (n,) how many contractions a row takes into account
+    costs: Floats  # (n, n); a row is right for the moment that its node's list describes, -inf for itself
     queue: Queue  # at least the cost of a node's best partner; -inf for nodes that are gone
     merges: Any  # (n,) contraction history, MERGE records
 
@@ -85,7 +84,6 @@ def contract_matrix(costs: Floats, progress: Progress | None = None) -> NDArray[
     lists = lists_of(Neighbours(np.empty((n, k), dtype=np.int64), np.full((n, k), -np.inf)))
     state = State(
         costs=costs,
-        known=np.zeros(n, dtype=np.int64),
         queue=queue_of(n, np.inf if k else -np.inf),
         merges=np.empty(n, dtype=MERGE),
     )
@@ -126,14 +124,13 @@ def fill_from_row(lists: Lists, u: int, row: Floats, now: int) -> None:
 
 @kernel
 def bring_up_to_date(lists: Lists, state: State, u: int, done: int) -> None:
-    """Replay in row u the contractions that it does not know."""
+    """Replay in row u the contractions since its list was made; the list has to be filled next."""
     row = state.costs[u]
-    for t in range(state.known[u], done):
+    for t in range(lists.known[u], done):
         i, j = state.merges[t]["i"], state.merges[t]["j"]
         row[j] = -np.inf
         if lists.made[i] == t + 1:  # still the node that was made then
             row[i] = state.costs[i, u]
-    state.known[u] = done
 
 
 @kernel
@@ -142,7 +139,7 @@ def contract(lists: Lists, state: State, done: int, work: int) -> tuple[int, boo
 
     Returns the number of contractions in all, and whether they are complete.
     """
-    n = state.known.shape[0]
+    n = state.costs.shape[0]
     while work > 0:
         u = most_attractive(lists, state.queue)
         if u < 0:
@@ -158,7 +155,7 @@ def contract(lists: Lists, state: State, done: int, work: int) -> tuple[int, boo
             row = state.costs[i]
             row += state.costs[j]
             row[i] = row[j] = -np.inf
-            state.known[i] = lists.made[i] = done
+            lists.made[i] = done
             lists.made[j] = NEVER
             set_key(state.queue, j, -np.inf)
             work -= 4 * n
