@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clusterfug import DenseProblem, dense_multicut
 from clusterfug.neighbours import approximate
-from clusterfug.neighbours.exact import nearest
+from clusterfug.neighbours.exact import Neighbours, nearest
 
 LARGEST = 14 if INTERPRETED else 60
 
@@ -80,6 +80,19 @@ def test_dapplaec_is_close_to_dlaec_and_repeatable(digits):
     results = [dense_multicut(X, algorithm="dapplaec") for _ in range(2)]
     assert results[0].inside > 0.99 * exact.inside
     np.testing.assert_array_equal(results[0].merges, results[1].merges)
+
+
+def test_an_approximate_search_that_finds_nothing_is_no_proof(rng, monkeypatch):
+    pytest.importorskip("faiss")
+
+    def nothing(problem, k, *_):
+        return Neighbours(np.full((problem.n, k), -1), np.full((problem.n, k), -np.inf))
+
+    X = rng.normal(size=(50, 3))
+    monkeypatch.setattr("clusterfug.solve.approximate", nothing)
+    expected = dense_multicut(X, algorithm="dlaec").merges
+    assert len(expected) > 0
+    np.testing.assert_array_equal(dense_multicut(X, algorithm="dapplaec").merges, expected)
 
 
 def test_without_faiss_one_line_names_the_extra(rng, monkeypatch):

@@ -46,14 +46,17 @@ def lazy(
     n = problem.n
     lowest = np.arange(n)  # the lowest item of each node of the round
     rounds = [np.empty(0, dtype=MERGE)]
-    while len(merges := _round(problem, neighbours, n, progress)):
-        labels = labels_of_merges(problem.n, merges)
-        for end in "ij":
-            merges[end] = lowest[merges[end]]
-        rounds.append(merges)
-        lowest = lowest[np.unique(labels, return_index=True)[1]]
-        problem = problem.contract(labels)
+    searched = False  # the first neighbours may be approximate: finding nothing in them is no proof
+    while len(merges := _round(problem, neighbours, n, progress)) or not searched:
+        if len(merges):
+            labels = labels_of_merges(problem.n, merges)
+            for end in "ij":
+                merges[end] = lowest[merges[end]]
+            rounds.append(merges)
+            lowest = lowest[np.unique(labels, return_index=True)[1]]
+            problem = problem.contract(labels)
         neighbours = nearest(problem, k)
+        searched = True
     return np.concatenate(rounds)
 
 
