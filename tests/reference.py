@@ -160,3 +160,71 @@ def lazy(costs, k):
                     lists[q] = sorted(kept, key=lambda v, q=q: (-full[q, v], v))
         if len(merges) == before:
             return merges
+
+
+def best_single_change(costs, labels):
+    """The largest gain of moving one node (to any cluster, or to be alone) and of joining two clusters."""
+    labels = np.asarray(labels)
+    n = len(labels)
+    costs = np.where(np.eye(n, dtype=bool), 0.0, costs)
+    clusters = np.unique(labels)
+    to_cluster = np.stack([costs[:, labels == c].sum(axis=1) for c in clusters], axis=1)
+    own = to_cluster[np.arange(n), np.searchsorted(clusters, labels)]
+    move = max((max(to_cluster[v].max(), 0.0) - own[v] for v in range(n)), default=0.0)
+    join = max(
+        (
+            to_cluster[labels == a][:, np.searchsorted(clusters, b)].sum()
+            for a in clusters
+            for b in clusters
+            if a < b
+        ),
+        default=0.0,
+    )
+    return move, join
+
+
+def partitions(n):
+    """All labels of n items, numbered by first appearance."""
+    if n == 0:
+        yield []
+        return
+    for labels in partitions(n - 1):
+        for label in range(max(labels, default=-1) + 2):
+            yield [*labels, label]
+
+
+def exact_inside(costs):
+    """The largest total cost inside clusters, by an integer program with lazy triangle inequalities."""
+    import scipy.optimize as opt
+    import scipy.sparse as sp
+
+    n = len(costs)
+    i, j = np.triu_indices(n, 1)
+    number = np.zeros((n, n), dtype=int)
+    number[i, j] = number[j, i] = np.arange(len(i))
+    triangles = []
+    while True:
+        constraints = ()
+        if triangles:
+            row = np.repeat(np.arange(len(triangles)), 3)
+            signs = np.tile([1, 1, -1], len(triangles))
+            shape = (len(triangles), len(i))
+            constraints = opt.LinearConstraint(
+                sp.csr_array((signs, (row, np.ravel(triangles))), shape), ub=1
+            )
+        whole = np.ones(len(i))
+        answer = opt.milp(-costs[i, j], integrality=whole, bounds=opt.Bounds(0, 1), constraints=constraints)
+        together = np.zeros((n, n), dtype=bool)
+        together[i, j] = answer.x > 0.5
+        together |= together.T
+        # a with b and b with c, but not a with c
+        broken = [
+            (number[a, b], number[b, c], number[a, c])
+            for b in range(n)
+            for a in np.flatnonzero(together[b])
+            for c in np.flatnonzero(together[b] & ~together[a])
+            if a < c
+        ]
+        if not broken:
+            return -answer.fun
+        triangles += broken

@@ -38,7 +38,7 @@ def test_ties_agree_merge_by_merge(graph):
     edges, costs, n = graph
     # A missing edge costs nothing and zero merges nothing, so the full matrix is the same problem.
     expected = reference.gaec(full_matrix(edges, costs, n))
-    result = multicut(edges, costs, n)
+    result = multicut(edges, costs, n, algorithm="gaec")
     assert result.merges.tolist() == expected
     assert result.objective == reference.objective(full_matrix(edges, costs, n), result.labels)
 
@@ -46,7 +46,8 @@ def test_ties_agree_merge_by_merge(graph):
 @given(graph=graphs(integers=False))
 def test_every_merge_takes_the_largest_cost(graph):
     edges, costs, n = graph
-    reference.assert_greedy(full_matrix(edges, costs, n), multicut(edges, costs, n).merges)
+    merges = multicut(edges, costs, n, algorithm="gaec").merges
+    reference.assert_greedy(full_matrix(edges, costs, n), merges)
 
 
 def test_the_heap_grows_when_it_must(rng, monkeypatch):
@@ -54,11 +55,11 @@ def test_the_heap_grows_when_it_must(rng, monkeypatch):
     edges = rng.integers(0, 40, size=(300, 2))
     edges = edges[edges[:, 0] != edges[:, 1]]
     costs = rng.integers(-1, 3, size=len(edges)).astype(float)
-    expected = multicut(edges, costs).merges
+    expected = multicut(edges, costs, algorithm="gaec").merges
     make = gaec_module._heap
     monkeypatch.setattr(gaec_module, "_heap", lambda size: make(size - 40))
     monkeypatch.setattr(gaec_module, "_WORK", 10)
-    np.testing.assert_array_equal(multicut(edges, costs).merges, expected)
+    np.testing.assert_array_equal(multicut(edges, costs, algorithm="gaec").merges, expected)
 
 
 @pytest.mark.large
@@ -71,7 +72,7 @@ def test_a_hub_that_keeps_getting_a_lower_name(ties, monkeypatch):
     sizes = []
     grown = gaec_module._grown
     monkeypatch.setattr(gaec_module, "_grown", lambda *a: sizes.append(len(grown(*a).costs)) or grown(*a))
-    merges = multicut(edges, costs).merges
+    merges = multicut(edges, costs, algorithm="gaec").merges
     order = np.arange(n) if ties else np.arange(n)[::-1]
     np.testing.assert_array_equal(merges["cost"], costs[order])
     np.testing.assert_array_equal(

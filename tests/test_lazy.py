@@ -100,7 +100,7 @@ def test_without_faiss_one_line_names_the_extra(rng, monkeypatch):
     X = rng.normal(size=(20, 3))
     with pytest.raises(ImportError, match=r"pip install 'clusterfug\[ann\]'"):
         dense_multicut(X, algorithm="dapplaec")
-    assert dense_multicut(X).algorithm == "dgaec-inc"
+    assert dense_multicut(X).algorithm == "auto"
 
 
 def test_ann_goes_with_dapplaec(rng):

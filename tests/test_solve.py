@@ -23,7 +23,7 @@ ALGORITHMS = ("gaec", "dgaec", "dgaec-inc")
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 30))
 def test_result_is_consistent(seed, n):
     X = np.random.default_rng(seed).normal(size=(n, 3))
-    result = dense_multicut(X)
+    result = dense_multicut(X, algorithm="dgaec-inc")
     labels = result.labels
     assert labels.dtype == np.int64
     np.testing.assert_array_equal(labels, number_by_first_appearance(labels))
@@ -33,8 +33,8 @@ def test_result_is_consistent(seed, n):
     # Greedy contraction gains what its merges say.
     assert result.inside == pytest.approx(result.merges["cost"].sum(), rel=1e-9, abs=1e-9)
     assert [phase.name for phase in result.trace] == ["neighbours", "contraction"]
-    assert result.trace[0][2:] == (n, pytest.approx(result.objective + result.inside))
-    assert result.trace[1][2:] == (result.n_clusters, result.objective)
+    assert result.trace[0][2:4] == (n, pytest.approx(result.objective + result.inside))
+    assert result.trace[1][2:] == (result.n_clusters, result.objective, False, False)
     assert result.algorithm == "dgaec-inc"
     assert 0 <= result.trace[0].seconds + result.trace[1].seconds <= result.seconds
     assert f"n_clusters={result.n_clusters}" in repr(result)
@@ -85,16 +85,18 @@ def test_callback_sees_both_phases(rng, monkeypatch):
     X = rng.normal(size=(60, 3))
     edges = np.argwhere(np.triu(np.ones((60, 60)), 1))
     for solve in (
-        lambda callback: dense_multicut(X, callback=callback),
+        lambda callback: dense_multicut(X, algorithm="dgaec-inc", callback=callback),
         lambda callback: dense_multicut(X, algorithm="gaec", callback=callback),
-        lambda callback: multicut(edges, (X @ X.T - 0.4)[tuple(edges.T)], callback=callback),
+        lambda callback: multicut(
+            edges, (X @ X.T - 0.4)[tuple(edges.T)], algorithm="gaec", callback=callback
+        ),
     ):
         seen = []
         result = solve(lambda *event, seen=seen: seen.append(event))
         phases = [phase for phase, _, _ in seen]
         assert phases.count("contraction") > 3
         assert all(0 <= done <= total for _, done, total in seen)
-        assert result.n_clusters == dense_multicut(X).n_clusters
+        assert result.n_clusters == dense_multicut(X, algorithm="gaec").n_clusters
 
 
 def test_an_exception_in_the_callback_stops_the_run(rng, monkeypatch):
@@ -105,10 +107,10 @@ def test_an_exception_in_the_callback_stops_the_run(rng, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        dense_multicut(rng.normal(size=(60, 3)), callback=stop)
+        dense_multicut(rng.normal(size=(60, 3)), algorithm="dgaec", callback=stop)
 
 
-@pytest.mark.parametrize("module", ["solve", "estimator"])
+@pytest.mark.parametrize("module", ["solve", "estimator", "path"])
 def test_examples_in_the_docstrings(module):
     failed, tried = doctest.testmod(importlib.import_module(f"clusterfug.{module}"))
     assert tried > 0
@@ -120,7 +122,8 @@ def test_same_answer_for_any_number_of_threads(tmp_path, rng):
     X = rng.normal(size=(3000, 40)).astype(np.float32)
     np.save(tmp_path / "x.npy", X)
     code = "import sys, numpy as np; from clusterfug import dense_multicut as solve;" + (
-        "r = solve(np.load(sys.argv[1]), 8.0); print(hash(r.merges.tobytes()), repr(r.objective))"
+        "X = np.load(sys.argv[1]); r = solve(X, 8.0, algorithm='dgaec-inc'); a = solve(X, 8.0);"
+        "print(hash(r.merges.tobytes()), repr(r.objective), hash(a.labels.tobytes()))"
     )
     outputs = set()
     for threads in ("1", "2"):

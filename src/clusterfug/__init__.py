@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clusterfug.estimator import DenseMulticut
+    from clusterfug.path import ThresholdPath, threshold_path
     from clusterfug.problem import DenseProblem, objective
     from clusterfug.result import Clustering
     from clusterfug.solve import dense_multicut, multicut
@@ -18,18 +19,22 @@ __all__ = [
     "Clustering",
     "DenseMulticut",
     "DenseProblem",
+    "ThresholdPath",
     "dense_multicut",
     "multicut",
     "objective",
+    "threshold_path",
 ]
 
 _HOME = {
     "Clustering": "result",
     "DenseMulticut": "estimator",
     "DenseProblem": "problem",
+    "ThresholdPath": "path",
     "dense_multicut": "solve",
     "multicut": "solve",
     "objective": "problem",
+    "threshold_path": "path",
 }
 
 

@@ -98,11 +98,36 @@ def weights(values: Any, n: int) -> NDArray[np.float64]:
     return result
 
 
-def labels(values: Any, n: int) -> NDArray[np.int64]:
+def labels(values: Any, n: int, name: str = "labels") -> NDArray[np.int64]:
     """n integer labels, any numbering."""
     values = np.asarray(values)
     if values.dtype.kind not in "iu":
-        raise TypeError(f"labels must be integers, not {values.dtype}")
+        raise TypeError(f"{name} must be integers, not {values.dtype}")
     if values.shape != (n,):
-        raise ValueError(f"labels must have one entry per item, shape ({n},), not {values.shape}")
+        raise ValueError(f"{name} must have one entry per item, shape ({n},), not {values.shape}")
     return values.astype(np.int64)
+
+
+def vector(name: str, values: Any) -> NDArray[np.float64]:
+    """At least one finite number, as float64."""
+    values = np.atleast_1d(numeric(name, values)).astype(np.float64)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"{name} must be a list of numbers, not an array of shape {values.shape}")
+    for value in values:
+        number(name, float(value))
+    return values
+
+
+def flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def generator(name: str, value: Any) -> np.random.Generator:
+    """A numpy Generator of a seed (None: a fresh one); a Generator stays as it is."""
+    if isinstance(value, np.random.RandomState):
+        value = int(value.randint(2**31 - 1))
+    if value is not None and not isinstance(value, np.random.Generator):
+        value = count(name, value, 0)
+    return np.random.default_rng(value)

@@ -63,6 +63,13 @@ def cost_to_item(rows: Rows, query: Floats, j: int) -> float:
     return rows.weight[j] * total + rows.signature[d] * (query[d] * (rows.weight[j] * rows.alpha[j]))
 
 
+@kernel
+def costs_to_items(rows: Rows, query: Floats, start: int, stop: int, costs: Floats) -> None:
+    """Costs between the owner of a query and items start..stop-1."""
+    for j in range(start, stop):
+        costs[j] = cost_to_item(rows, query, j)
+
+
 @reduction
 def cost_to_row(rows: Rows, query: Floats, row: Floats) -> float:
     """Cost between the owner of a query and a set of items with this extended row."""

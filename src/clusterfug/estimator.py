@@ -33,10 +33,20 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         "cosine" scales rows to length 1 (a zero row stays zero); "inner_product" leaves them.
     center : bool, default=False
         Subtract the mean feature first. Advisable when most cosines are high.
-    algorithm : {"auto", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}, default="auto"
-        See `dense_multicut`.
+    algorithm : {"auto", "fast", "best", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}, default="auto"
+        "auto" is what you get without thinking; "best" searches until `time_limit`. See `dense_multicut`.
+    refine : bool, default=False
+        Refine what one of the paper's algorithms found. (Ours always refine.)
+    init : integer array of shape (n_samples,), default=None
+        Labels to start from, for "auto", "fast" and "best".
+    time_limit : float, default=None
+        Seconds after which refinement stops with the best so far; 60 for "best" unless `max_iter` is given.
+    max_iter : int, default=None
+        Iterations of the search of "best": a budget that gives the same labels on every machine.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the search of "best" and of the shaking of "auto".
     k : int, default=None
-        Neighbours kept per node; None lets the algorithm choose.
+        Neighbours kept per node by the paper's algorithms; None lets the algorithm choose.
     ann : {"hnsw", "ivf"}, default="hnsw"
         The index of the approximate search of algorithm="dapplaec".
     memory_limit : int, default=4 GiB
@@ -56,7 +66,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
     mean_ : array of shape (n_features_in_,) or None
         What was subtracted from the features.
     result_ : Clustering
-        The whole result: contraction history, trace, seconds.
+        The whole result: trace, certificates, contraction history, seconds.
+    n_iter_ : int
+        Iterations: one, and those of the search of "best".
     n_features_in_ : int
 
     Examples
@@ -78,6 +90,11 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         metric: str = "cosine",
         center: bool = False,
         algorithm: str = "auto",
+        refine: bool = False,
+        init: Any = None,
+        time_limit: float | None = None,
+        max_iter: int | None = None,
+        random_state: Any = 0,
         k: int | None = None,
         ann: str = "hnsw",
         memory_limit: int = MEMORY_LIMIT,
@@ -88,6 +105,11 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.metric = metric
         self.center = center
         self.algorithm = algorithm
+        self.refine = refine
+        self.init = init
+        self.time_limit = time_limit
+        self.max_iter = max_iter
+        self.random_state = random_state
         self.k = k
         self.ann = ann
         self.memory_limit = memory_limit
@@ -116,12 +138,22 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             sample_weight=sample_weight,
         )
         self.result_ = dense_multicut(
-            problem, algorithm=self.algorithm, k=self.k, ann=self.ann, memory_limit=self.memory_limit
+            problem,
+            algorithm=self.algorithm,
+            refine=self.refine,
+            init=self.init,
+            time_limit=self.time_limit,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            k=self.k,
+            ann=self.ann,
+            memory_limit=self.memory_limit,
         )
         self.labels_ = self.result_.labels
         self.n_clusters_ = self.result_.n_clusters
         self.objective_ = self.result_.objective
         self.inside_ = self.result_.inside
+        self.n_iter_ = 1 + self.result_.n_iter
         self.cluster_centers_ = cluster_means(features, self.labels_, problem.rows.weight)
         return self
 

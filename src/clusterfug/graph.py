@@ -1,15 +1,25 @@
 """The multicut problem of an explicit graph: a simple graph and one cost per edge, validated."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import checks
+from clusterfug.kernels import kernel
 
 _MOST_NODES = 2**31 - 1
 _MOST_EDGES = 2**30 - 1  # two half-edges each, counted in int32
+_STEPS, _RING = 4, 1000  # how far a neighbourhood reaches, and how many nodes of a step it follows
+
+
+class Adjacency(NamedTuple):
+    """The edges of each node v: ends[starts[v]:starts[v + 1]], with their costs."""
+
+    starts: NDArray[np.int64]  # (n + 1,)
+    ends: NDArray[np.int64]  # (2 m,)
+    costs: NDArray[np.float64]  # (2 m,)
 
 
 class GraphProblem:
@@ -60,6 +70,46 @@ class GraphProblem:
         return float(self.costs[kept].sum())
 
     @cached_property
+    def adjacency(self) -> Adjacency:
+        """The edges by node, each twice."""
+        both = np.concatenate([self.edges, self.edges[:, ::-1]])
+        order = np.argsort(both[:, 0], kind="stable")
+        starts = np.searchsorted(both[order, 0], np.arange(self.n + 1))
+        return Adjacency(starts, both[order, 1].copy(), np.tile(self.costs, 2)[order])
+
+    def contract(self, labels: NDArray[np.int64]) -> "GraphProblem":
+        """The graph whose nodes are the clusters 0..K-1 of these labels: parallel edges add."""
+        ends = labels[self.edges]
+        cut = ends[:, 0] != ends[:, 1]
+        contracted = object.__new__(GraphProblem)
+        contracted.n = int(labels.max()) + 1
+        contracted.edges, contracted.costs = _merge_parallel(ends[cut], self.costs[cut], contracted.n)
+        return contracted
+
+    def closeness(self, i: int) -> NDArray[np.float64]:
+        """How near every node is to node i: 1 over the steps to it and one more, 0 if that is far."""
+        closeness = np.zeros(self.n)
+        ring = np.array([i])
+        closeness[i] = 1.0
+        for steps in range(1, _STEPS + 1):
+            ends = np.concatenate([_ends_of(self.adjacency, v) for v in ring[:_RING]])
+            ring = np.unique(ends[closeness[ends] == 0])
+            if not len(ring):
+                break
+            closeness[ring] = 1.0 / (1 + steps)
+        return closeness
+
+    def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The costs between groups 0..m-1 of nodes; 0 on the diagonal."""
+        m = int(groups.max()) + 1
+        group_of = np.full(self.n, -1)
+        group_of[items] = groups
+        costs = np.zeros((m, m))
+        add_group_costs(self.adjacency, items, group_of, costs)
+        np.fill_diagonal(costs, 0.0)
+        return costs
+
+    @cached_property
     def all_singletons(self) -> float:
         """Objective of the clustering that cuts every edge: the total cost."""
         return float(self.costs.sum())
@@ -67,6 +117,24 @@ class GraphProblem:
     def objective(self, labels: Any) -> float:
         """Total cost of the edges that the labels cut."""
         return self.all_singletons - self.inside(labels)
+
+
+def _ends_of(adjacency: Adjacency, v: int) -> NDArray[np.int64]:
+    """The neighbours of node v that it attracts, or all if it attracts none."""
+    edges = slice(adjacency.starts[v], adjacency.starts[v + 1])
+    ends, attract = adjacency.ends[edges], adjacency.costs[edges] > 0
+    return ends[attract] if attract.any() else ends
+
+
+@kernel
+def add_group_costs(
+    adjacency: Adjacency, items: NDArray[Any], group_of: NDArray[Any], costs: NDArray[Any]
+) -> None:
+    for v in items:
+        for at in range(adjacency.starts[v], adjacency.starts[v + 1]):
+            other = group_of[adjacency.ends[at]]
+            if other >= 0:
+                costs[group_of[v], other] += adjacency.costs[at]
 
 
 def as_graph(edges: Any, costs: Any, n_nodes: int | None) -> GraphProblem:

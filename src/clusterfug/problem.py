@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import checks
+from clusterfug import blocks, checks
 from clusterfug.assign import cluster_means, most_similar
-from clusterfug.costs import Rows, cost_inside, squared_norms, sum_rows
+from clusterfug.costs import Rows, cost_inside, costs_to_items, squared_norms, sum_rows
 from clusterfug.result import number_by_first_appearance
 
 _WORK = 100_000_000  # numbers a kernel touches before it returns to Python, so that Ctrl-C works
@@ -127,7 +127,7 @@ class DenseProblem:
         the labels themselves do.
         """
         sums = np.zeros((int(labels.max()) + 1, self.d + 1))
-        for part in self._parts():
+        for part in self.parts():
             sum_rows(self.rows, np.arange(self.n)[part], labels[part], sums)
         contracted = object.__new__(DenseProblem)
         contracted.threshold = None
@@ -178,11 +178,27 @@ class DenseProblem:
         block[:, self.d] = factor * self.rows.alpha[start:stop] * last
         return block
 
+    def closeness(self, i: int) -> NDArray[Any]:
+        """What item i costs to every item: larger is closer."""
+        query = self.queries(i, i + 1, np.float64)[0]
+        costs = np.empty(self.n)
+        for part in self.parts():
+            costs_to_items(self.rows, query, part.start, part.stop, costs)
+        return costs
+
+    def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The costs between groups 0..m-1 of items; 0 on the diagonal."""
+        sums = np.zeros((int(groups.max()) + 1, self.d + 1))
+        sum_rows(self.rows, items, groups, sums)
+        costs = blocks.product(sums * self.rows.signature, sums.T)
+        np.fill_diagonal(costs, 0.0)
+        return costs
+
     @cached_property
     def norms(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lengths of the queries and of the extended rows."""
         squares = np.empty(self.n), np.empty(self.n)
-        for part in self._parts():
+        for part in self.parts():
             squared_norms(self.rows, part.start, part.stop, *squares)
         return np.sqrt(squares[0]), np.sqrt(squares[1])
 
@@ -192,7 +208,7 @@ class DenseProblem:
         query_norms, row_norms = self.norms
         return float(query_norms.max() * row_norms.max())
 
-    def _parts(self) -> Iterator[slice]:
+    def parts(self) -> Iterator[slice]:
         """All items, in parts of about _WORK numbers."""
         step = max(1, _WORK // (self.d + 1))
         for start in range(0, self.n, step):
@@ -205,7 +221,7 @@ class DenseProblem:
         labels = labels[items]
         seen = np.zeros(self.d + 1)
         total = 0.0
-        for part in self._parts():
+        for part in self.parts():
             if part.start and labels[part.start] != labels[part.start - 1]:
                 seen[:] = 0.0
             total += cost_inside(self.rows, items[part], labels[part], seen)

@@ -14,6 +14,8 @@ class Phase(NamedTuple):
     seconds: float
     n_clusters: int
     objective: float
+    move_optimal: bool = False  # no single item can improve the clustering by moving
+    join_optimal: bool = False  # no two clusters can improve it by joining
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +31,15 @@ class Clustering:
     inside : float
         What was gained over cutting every pair: the total cost of the pairs kept together.
     merges : structured array with fields i, j, cost
-        The contraction history: ``for i, j, cost in result.merges``.
+        The contraction history: ``for i, j, cost in result.merges``. Empty for "auto", "fast" and "best".
     algorithm : str
-        The algorithm that ran (never "auto").
+    n_iter : int
+        Iterations of the search of "best"; 0 for the others.
     seconds : float
         Wall time of the whole run.
     trace : tuple of Phase
-        Seconds, clusters and objective after each phase.
+        Seconds, clusters and objective after each phase; and whether it is certain that no single move
+        and no single join improves the clustering (``trace[-1].move_optimal``, ``join_optimal``).
     """
 
     labels: NDArray[np.int64]
@@ -43,6 +47,7 @@ class Clustering:
     inside: float
     merges: NDArray[Any]
     algorithm: str
+    n_iter: int
     seconds: float
     trace: tuple[Phase, ...]
 
@@ -56,6 +61,11 @@ class Clustering:
             f"objective={self.objective:.2f}, inside={self.inside:.2f}, "
             f"algorithm={self.algorithm!r}, seconds={self.seconds:.2f})"
         )
+
+
+def compact(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """The same clustering with labels 0..K-1, in the order of the old ones."""
+    return np.unique(labels, return_inverse=True)[1]
 
 
 def number_by_first_appearance(labels: NDArray[Any]) -> NDArray[np.int64]:

@@ -1,27 +1,29 @@
-"""The one road: a problem goes in, an algorithm contracts it, a `Clustering` comes out."""
+"""The one road: a problem goes in, is contracted and refined, and a `Clustering` comes out."""
 
-import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clusterfug import checks
 from clusterfug.contraction.gaec import gaec
 from clusterfug.contraction.greedy import greedy
-from clusterfug.contraction.history import labels_of_merges
 from clusterfug.contraction.lazy import lazy
 from clusterfug.contraction.matrix import contract_matrix, cost_matrix, matrix_bytes
-from clusterfug.graph import GraphProblem, as_graph
+from clusterfug.graph import as_graph
 from clusterfug.kernels import Progress
 from clusterfug.neighbours.approximate import INDEXES, approximate, require_faiss
 from clusterfug.neighbours.exact import nearest
-from clusterfug.problem import DenseProblem, as_problem
-from clusterfug.result import Clustering, Phase
+from clusterfug.problem import as_problem
+from clusterfug.refinement.multilevel import Refined
+from clusterfug.refinement.strategies import STRATEGIES
+from clusterfug.result import Clustering
+from clusterfug.run import Refinement, Run
 
-#: Algorithms of `dense_multicut` and the neighbours per node that each keeps.
-ALGORITHMS = {"gaec": 0, "dgaec": 1, "dgaec-inc": 5, "dlaec": 5, "dapplaec": 5}
-AUTO = "dgaec-inc"
+#: The paper's algorithms and the neighbours per node that each keeps.
+CONTRACTIONS = {"gaec": 0, "dgaec": 1, "dgaec-inc": 5, "dlaec": 5, "dapplaec": 5}
+#: Algorithms of `dense_multicut` and of `multicut`.
+ALGORITHMS = (*STRATEGIES, *CONTRACTIONS)
+GRAPH_ALGORITHMS = (*STRATEGIES, "gaec")
 
 #: What `gaec` may take for its n x n costs unless told otherwise.
 MEMORY_LIMIT = 4 * 2**30
@@ -35,8 +37,13 @@ def dense_multicut(
     prefer: str = "small",
     sample_weight: Any = None,
     algorithm: str = "auto",
+    refine: bool = False,
+    init: Any = None,
     k: int | None = None,
     ann: str = "hnsw",
+    time_limit: float | None = None,
+    max_iter: int | None = None,
+    random_state: Any = 0,
     memory_limit: int = MEMORY_LIMIT,
     callback: Progress | None = None,
 ) -> Clustering:
@@ -55,26 +62,44 @@ def dense_multicut(
         Similarity at which a pair neither attracts nor repels. Larger gives more clusters.
     alpha, prefer, sample_weight
         The paper's affinity strength, its sign, and weights of items.
-    algorithm : {"auto", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}, default="auto"
-        Three are greedy and merge the pair of largest cost each time: "gaec" with all n^2 costs in
-        memory, "dgaec" and "dgaec-inc" on the features in O(n d + n k) memory. Two are lazy and take
-        the best pair of a neighbour graph that they use up before searching again, which is faster:
-        "dlaec", and "dapplaec" with an approximate first search (needs faiss). "auto" is "dgaec-inc".
+    algorithm : {"auto", "fast", "best", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}, default="auto"
+        Ours refine: "fast" moves items and joins clusters, level by level, until no single move and no
+        single join improves the clustering. "auto" is "fast", and Kernighan-Lin with a little shaking
+        where that is cheap (up to 2,000 items, or from 10,000 on). "best" goes on with iterated local
+        search until `time_limit`, `max_iter` or until nothing improves any more.
+
+        The paper's contract. Three are greedy and merge the pair of largest cost each time: "gaec" with
+        all n^2 costs in memory, "dgaec" and "dgaec-inc" on the features in O(n d + n k) memory. Two are
+        lazy and take the best pair of a neighbour graph that they use up before searching again, which
+        is faster: "dlaec", and "dapplaec" with an approximate first search (needs faiss).
+    refine : bool, default=False
+        Refine what one of the paper's algorithms found, by moves and joins. (Ours always refine.)
+    init : integer array of shape (n,), optional
+        Labels to start from, for "auto", "fast" and "best": the result is no worse than they are.
     k : int, optional
-        Neighbours kept per node: 1 for "dgaec", otherwise 5. For the greedy algorithms it changes
-        time and memory only.
+        Neighbours kept per node by the paper's algorithms: 1 for "dgaec", otherwise 5. For the greedy
+        ones it changes time and memory only.
     ann : {"hnsw", "ivf"}, default="hnsw"
         The index of the approximate search of "dapplaec".
+    time_limit : float, optional
+        Seconds after which refinement stops with the best labels so far (plus, for "best", a last check
+        of single moves and joins). 60 for "best" unless `max_iter` is given; otherwise no limit.
+    max_iter : int, optional
+        Iterations of the search of "best", one neighbourhood each: a budget that gives the same labels
+        on every machine.
+    random_state : int, Generator or None, default=0
+        Seed of the search of "best" and of the shaking of "auto".
     memory_limit : int, default=4 GiB
         Bytes that "gaec" may use for its costs.
     callback : callable, optional
-        Called as ``callback(phase, done, total)`` now and then, with phase "neighbours" or
-        "contraction".
+        Called as ``callback(phase, done, total)`` now and then, with phase "neighbours", "contraction"
+        or "search".
 
     Returns
     -------
     Clustering
-        labels, n_clusters, objective, inside, merges, trace.
+        labels, n_clusters, objective, inside, merges, trace. Ctrl-C during the search of "best" returns
+        the best labels so far.
 
     Examples
     --------
@@ -84,21 +109,24 @@ def dense_multicut(
     >>> dense_multicut(X).labels
     array([0, 0, 1, 1])
     """
-    checks.one_of("algorithm", algorithm, ("auto", *ALGORITHMS))
-    name = AUTO if algorithm == "auto" else algorithm
+    checks.one_of("algorithm", algorithm, ALGORITHMS)
     memory_limit = checks.count("memory_limit", memory_limit)
     if k is not None:
         k = checks.count("k", k)
-        if not ALGORITHMS[name]:
-            raise ValueError(f"k does not go with {name}, which keeps no neighbours: leave it out")
+        if not CONTRACTIONS.get(algorithm):
+            raise ValueError(f"k does not go with {algorithm}, which keeps no neighbours: leave it out")
     checks.one_of("ann", ann, INDEXES)
-    if name == "dapplaec":
+    if algorithm == "dapplaec":
         require_faiss()
     elif ann != "hnsw":
-        raise ValueError(f"ann goes with dapplaec, not with {name}: leave it out")
-    start = time.perf_counter()
+        raise ValueError(f"ann goes with dapplaec, not with {algorithm}: leave it out")
+    options = Refinement(algorithm, refine, init, time_limit, max_iter, random_state)
+    run = Run(algorithm)
     problem = as_problem(X, threshold, alpha, prefer, sample_weight)
-    if name == "gaec":
+    if algorithm in STRATEGIES:
+        return run.strategy(problem, options, callback)
+    alone = Refined(np.arange(problem.n), False, False)
+    if algorithm == "gaec":
         need = matrix_bytes(problem)
         if need > memory_limit:
             raise MemoryError(
@@ -107,21 +135,20 @@ def dense_multicut(
                 "which makes the same merges in O(n d) memory, or raise memory_limit"
             )
         costs = cost_matrix(problem, callback)
-        searched = time.perf_counter()
+        run.passes("neighbours", alone)
         merges = contract_matrix(costs, callback)
     else:
-        k = k or ALGORITHMS[name]
-        if name == "dapplaec":
+        k = k or CONTRACTIONS[algorithm]
+        if algorithm == "dapplaec":
             neighbours = approximate(problem, k, ann, callback)
         else:
             neighbours = nearest(problem, k, callback)
-        searched = time.perf_counter()
-        if name.startswith("dgaec"):
+        run.passes("neighbours", alone)
+        if algorithm.startswith("dgaec"):
             merges = greedy(problem, neighbours, callback)
         else:
             merges = lazy(problem, neighbours, k, callback)
-    labels = problem.label_weightless(labels_of_merges(problem.n, merges))
-    return _clustering(problem, labels, merges, name, start, searched)
+    return run.contracted(problem, merges, options)
 
 
 def multicut(
@@ -130,6 +157,11 @@ def multicut(
     n_nodes: int | None = None,
     *,
     algorithm: str = "auto",
+    refine: bool = False,
+    init: Any = None,
+    time_limit: float | None = None,
+    max_iter: int | None = None,
+    random_state: Any = 0,
     callback: Progress | None = None,
 ) -> Clustering:
     """Cluster the nodes of an explicit graph with attractive (> 0) and repulsive (< 0) edges.
@@ -147,11 +179,14 @@ def multicut(
     n_nodes : int, optional
         Number of nodes; by default one more than the largest in `edges`. Nodes without edges stay
         alone.
-    algorithm : {"auto", "gaec"}, default="auto"
-        "gaec" contracts the edge of largest cost until none attracts (the paper's Algorithm 1);
-        "auto" is "gaec".
+    algorithm : {"auto", "fast", "best", "gaec"}, default="auto"
+        "gaec" contracts the edge of largest cost until none attracts (the paper's Algorithm 1). Ours
+        refine: "fast" by moves and joins, "auto" by Kernighan-Lin and a little shaking too, "best" by
+        iterated local search; see `dense_multicut`.
+    refine, init, time_limit, max_iter, random_state
+        As for `dense_multicut`.
     callback : callable, optional
-        Called as ``callback("contraction", done, total)`` now and then.
+        Called as ``callback(phase, done, total)`` now and then, with phase "contraction" or "search".
 
     Returns
     -------
@@ -163,37 +198,10 @@ def multicut(
     >>> multicut([[0, 1], [1, 2], [0, 2]], [2.0, 1.0, -3.0]).labels
     array([0, 0, 1])
     """
-    checks.one_of("algorithm", algorithm, ("auto", "gaec"))
-    start = time.perf_counter()
+    checks.one_of("algorithm", algorithm, GRAPH_ALGORITHMS)
+    options = Refinement(algorithm, refine, init, time_limit, max_iter, random_state)
+    run = Run(algorithm)
     graph = as_graph(edges, costs, n_nodes)
-    searched = time.perf_counter()
-    merges = gaec(graph.edges, graph.costs, graph.n, callback)
-    labels = labels_of_merges(graph.n, merges)
-    return _clustering(graph, labels, merges, "gaec", start, searched)
-
-
-def _clustering(
-    problem: DenseProblem | GraphProblem,
-    labels: NDArray[np.int64],
-    merges: NDArray[np.void],
-    algorithm: str,
-    start: float,
-    searched: float,
-) -> Clustering:
-    """Cost the labels and say how they came about."""
-    contracted = time.perf_counter()
-    inside = problem.inside(labels)
-    objective = problem.all_singletons - inside
-    trace = (
-        Phase("neighbours", searched - start, problem.n, problem.all_singletons),
-        Phase("contraction", contracted - searched, int(labels.max()) + 1, objective),
-    )
-    return Clustering(
-        labels=labels,
-        objective=objective,
-        inside=inside,
-        merges=merges,
-        algorithm=algorithm,
-        seconds=time.perf_counter() - start,
-        trace=trace,
-    )
+    if algorithm in STRATEGIES:
+        return run.strategy(graph, options, callback)
+    return run.contracted(graph, gaec(graph.edges, graph.costs, graph.n, callback), options)

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.text import Text
 
+from clusterfug.cli.path import show_path
 from clusterfug.cli.shared import (
     CenterOption,
     Index,
@@ -56,18 +58,62 @@ def cluster(
     metric: MetricOption = None,
     center: CenterOption = False,
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="auto, gaec, dgaec, dgaec-inc, dlaec or dapplaec.")
+        str,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            help="Ours refine: auto, fast, or best (searches until --time-limit). The paper's contract: "
+            "gaec, dgaec, dgaec-inc, dlaec or dapplaec. A graph: auto, fast, best or gaec.",
+        ),
     ] = "auto",
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Refine what an algorithm of the paper found.")
+    ] = False,
+    init: Annotated[
+        Path | None,
+        typer.Option(
+            help="Labels to start from, one per item: .npy, or .csv with the column label.",
+            show_default=False,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds after which refinement stops with the best so far. Default: 60 for best.",
+            show_default=False,
+        ),
+    ] = None,
+    max_iter: Annotated[
+        int | None,
+        typer.Option(
+            help="Iterations of best, instead of a time limit: the same labels on every machine.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search of best and the shaking of auto.")] = 0,
     k: Annotated[
         int | None,
         typer.Option(
             "-k",
-            help="Neighbours kept per node. Default: 1 for dgaec, else 5.",
+            help="Neighbours kept per node by the paper's algorithms. Default: 1 for dgaec, else 5.",
             show_default=False,
         ),
     ] = None,
     ann: Annotated[Index, typer.Option(help="Index of the approximate search of dapplaec.")] = Index.hnsw,
     memory_limit: Annotated[float, typer.Option(help="GiB that gaec may use for its n x n costs.")] = 4.0,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIRST:LAST:COUNT",
+            help="Instead of one threshold: a table of the clusterings at several, such as 0.2:0.8:7, "
+            "to choose one.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="With --thresholds: write the table as a picture, .png.", show_default=False),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -83,21 +129,44 @@ def cluster(
     from clusterfug import checks
     from clusterfug.graph import GraphProblem
     from clusterfug.instances import files
-    from clusterfug.solve import ALGORITHMS, dense_multicut, multicut
+    from clusterfug.solve import ALGORITHMS, GRAPH_ALGORITHMS, dense_multicut, multicut
 
     if alpha is not None and threshold is not None:
         raise ValueError("give --threshold or --alpha, not both")
-    checks.one_of("algorithm", algorithm, ("auto", *ALGORITHMS))
+    checks.one_of("algorithm", algorithm, ALGORITHMS)
     if k is not None:
         checks.count("k", k)
     limit = int(checks.number("--memory-limit", memory_limit, 1e-9) * 2**30)
+    inputs = tuple(Path(path) for path in (features, weights, alpha, init) if path)
+    values = None
+    if thresholds is not None:
+        unused = {"--threshold": threshold, "--alpha": alpha, "--output": output, "--init": init}
+        for option, given in unused.items():
+            if given is not None:
+                raise ValueError(f"--thresholds makes a table: it does not go with {option}")
+        values = _range(thresholds)
+    if plot is not None:
+        from clusterfug.plots import require_matplotlib
+
+        if values is None:
+            raise ValueError("--plot goes with --thresholds")
+        require_matplotlib()
+        files.check_writable(plot, (".png",), inputs)
     if output is not None:
-        inputs = [features, *(path for path in (weights, alpha and Path(alpha)) if path)]
-        files.check_writable(output, files.LABEL_ENDINGS, tuple(inputs))
+        files.check_writable(output, files.LABEL_ENDINGS, inputs)
     instance = files.read(features)
+    start = None if init is None else files.read_labels(init)
+    options: dict[str, Any] = {
+        "algorithm": algorithm,
+        "refine": refine,
+        "time_limit": time_limit,
+        "max_iter": max_iter,
+        "random_state": seed,
+    }
     if isinstance(instance, GraphProblem):
-        unused = {
+        of_features = {
             "--threshold": threshold is not None,
+            "--thresholds": thresholds is not None,
             "--alpha": alpha is not None,
             "--prefer": prefer != Prefer.small,
             "--weights": weights is not None,
@@ -106,13 +175,13 @@ def cluster(
             "--ann": ann != Index.hnsw,
             "-k": k is not None,
         }
-        for option, given in unused.items():
-            if given:
+        for option, used in of_features.items():
+            if used:
                 raise ValueError(f"{option} goes with features, but {features} holds a graph")
-        if algorithm not in ("auto", "gaec"):
-            raise ValueError(f"a graph is clustered by gaec, not {algorithm}")
+        if algorithm not in GRAPH_ALGORITHMS:
+            raise ValueError(f"a graph is clustered by {', '.join(GRAPH_ALGORITHMS)}, not {algorithm}")
         with progress() as callback:
-            result = multicut(instance, algorithm=algorithm, callback=callback)
+            result = multicut(instance, init=start, callback=callback, **options)
         about: dict[str, Any] = {
             "n": instance.n,
             "d": None,
@@ -123,11 +192,13 @@ def cluster(
         metric = metric or Metric(instance.metric)
         if threshold is None:
             threshold = 0.4 if instance.threshold is None else instance.threshold
+        options |= {"k": k, "ann": ann, "memory_limit": limit}
         problem = _problem(instance.array, threshold, alpha, prefer, weights, metric, center)
+        if values is not None:
+            show_path(problem, values, options, plot, as_json)
+            return
         with progress() as callback:
-            result = dense_multicut(
-                problem, algorithm=algorithm, k=k, ann=ann, memory_limit=limit, callback=callback
-            )
+            result = dense_multicut(problem, init=start, callback=callback, **options)
         about = {"n": problem.n, "d": problem.d, "threshold": problem.threshold}
         if alpha is not None:
             about |= {"alpha": alpha, "prefer": prefer.value}
@@ -135,17 +206,32 @@ def cluster(
     if output is not None:
         files.write_labels(output, result.labels)
     if as_json:
+        last = result.trace[-1]
         about |= {
             "algorithm": result.algorithm,
             "n_clusters": result.n_clusters,
             "objective": result.objective,
             "inside": result.inside,
+            "move_optimal": last.move_optimal,
+            "join_optimal": last.join_optimal,
             "seconds": result.seconds,
             "output": None if output is None else str(output),
         }
         typer.echo(json.dumps(about))
     else:
         _print(result, output)
+
+
+def _range(text: str) -> NDArray[np.float64]:
+    """FIRST:LAST:COUNT as numbers."""
+    try:
+        first, last, count = text.split(":")
+        values = np.linspace(float(first), float(last), int(count))
+    except ValueError:
+        raise ValueError(f"--thresholds must be FIRST:LAST:COUNT (0.2:0.8:7), not {text!r}") from None
+    if not len(values) or not np.all(np.isfinite(values)):
+        raise ValueError(f"--thresholds must name at least one finite number, not {text!r}")
+    return values
 
 
 def _print(result: "Clustering", output: Path | None) -> None:
@@ -157,10 +243,17 @@ def _print(result: "Clustering", output: Path | None) -> None:
     table.add_row("alone", f"{int(np.count_nonzero(sizes == 1)):,}")
     table.add_row("objective", f"{result.objective:,.2f}")
     table.add_row("inside", f"{result.inside:,.2f}")
-    table.add_row("algorithm", result.algorithm)
+    table.add_row("algorithm", result.algorithm + _certificate(result))
     table.add_row("seconds", f"{result.seconds:.2f}")
     table.add_row("labels", Text(str(output)) if output else "not written; -o labels.npy writes them")
     console().print(table)
+
+
+def _certificate(result: "Clustering") -> str:
+    last = result.trace[-1]
+    if last.move_optimal and last.join_optimal:
+        return "; no single move or join improves it"
+    return "; stopped early" if last.name in ("multilevel", "kernighan-lin", "search") else ""
 
 
 def _problem(

@@ -61,11 +61,15 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
 
 
 def read_column(path: Path) -> NDArray[Any]:
-    """One number per item, from a .npy file or a .csv file of one column."""
+    """One number per item, from a .npy file, or a .csv or .parquet file of one column."""
     check_readable(path)
-    if path.suffix.lower() not in (".npy", ".csv"):
-        raise ValueError(f"{path} must be a .npy or .csv file with one number per item")
-    array = _read_npy(path) if path.suffix.lower() == ".npy" else _read_csv(path, np.float64)
+    ending = path.suffix.lower()
+    if ending not in LABEL_ENDINGS:
+        raise ValueError(f"{path} must be a .npy, .csv or .parquet file with one number per item")
+    if ending == ".csv":
+        array = _read_csv(path, np.float64)
+    else:
+        array = _read_npy(path) if ending == ".npy" else _read_parquet(path)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -73,10 +77,19 @@ def read_column(path: Path) -> NDArray[Any]:
     return array
 
 
+def read_labels(path: Path) -> NDArray[np.int64]:
+    """One label per item, as `write_labels` writes them."""
+    column = read_column(path)
+    labels = column.astype(np.int64)
+    if np.any(labels != column):
+        raise ValueError(f"{path} must hold whole numbers: {column[labels != column][0]} is no label")
+    return labels
+
+
 def write_instance(path: Path, instance: Instance, threshold: float) -> None:
     """Features or a graph in the format that the ending names."""
     ending = path.suffix.lower()
-    with _complete(path) as part:
+    with complete(path) as part:
         if isinstance(instance, GraphProblem):
             if ending == ".txt":
                 with part.open("w", encoding="utf-8") as file:
@@ -104,7 +117,7 @@ def write_instance(path: Path, instance: Instance, threshold: float) -> None:
 def write_labels(path: Path, labels: NDArray[np.int64]) -> None:
     """One label per item: an array, or a table with the column `label`."""
     ending = path.suffix.lower()
-    with _complete(path) as part:
+    with complete(path) as part:
         if ending == ".npy":
             with part.open("wb") as binary:
                 np.save(binary, labels, allow_pickle=False)
@@ -148,7 +161,7 @@ def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...
 
 
 @contextmanager
-def _complete(path: Path) -> Any:
+def complete(path: Path) -> Any:
     """A path to write to that takes the place of `path` when all is written, or disappears."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)

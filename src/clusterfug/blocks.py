@@ -1,0 +1,57 @@
+"""Products in blocks, on several threads, with the same bits on any number of them.
+
+A BLAS library adds up in another order when it has other threads to share the work with. So it gets one
+thread, and the blocks, which are always the same, are dealt out to as many threads as it would have had.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+
+def slices(n: int, step: int) -> list[slice]:
+    """0..n-1 in blocks of so many."""
+    return [slice(start, min(n, start + step)) for start in range(0, n, step)]
+
+
+def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
+    """Call the function for every block; it must not matter which goes first."""
+    blocks = list(blocks)
+    with _one_blas_thread() as threads:
+        if threads == 1 or len(blocks) == 1:
+            for block in blocks:
+                function(block)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in pool.map(function, blocks):
+                pass
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[int]:
+    """BLAS with one thread; how many it had."""
+    threads = max((library["num_threads"] for library in _blas().info()), default=1)
+    with _blas().limit(limits=1):
+        yield threads
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    np.ones((2, 2)) @ np.ones((2, 2))  # the library is there
+    return ThreadpoolController().select(user_api="blas")
+
+
+def product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """left @ right, in blocks of rows."""
+    out = np.empty((left.shape[0], right.shape[1]))
+
+    def block(rows: slice) -> None:
+        np.matmul(left[rows], right, out=out[rows])
+
+    each(block, slices(len(left), 256))
+    return out

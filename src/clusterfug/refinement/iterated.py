@@ -1,0 +1,127 @@
+"""Iterated local search: Kernighan-Lin and shaking on neighbourhoods of a problem, or on all of it.
+
+A neighbourhood is some clusters around an item, as a `Part`: the costs of all pairs of their nodes. What is
+gained there is gained in the whole problem, since its other clusters stay as they are. Of a large cluster
+only the nodes nearest to the item are free; the rest is one node. The same code serves features and graphs:
+a problem says how close items are to an item and what groups of items cost each other.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.refinement.budget import Budget
+from clusterfug.refinement.kernighan_lin import kernighan_lin
+from clusterfug.refinement.multilevel import Problem
+from clusterfug.refinement.part import Part, part_of
+from clusterfug.refinement.shake import shake
+from clusterfug.result import compact
+
+#: A problem of no more items is one part: its cost matrix takes 32 MB.
+WHOLE = 2000
+
+_NODES = 1000  # of a neighbourhood at most
+_SHARE = 3  # a cluster has at most a third of them to itself
+_CLUSTERS = 100  # of a neighbourhood at most
+_STEPS = 20  # of shaking in an iteration at least; one per node otherwise
+_PATIENCE = 50  # iterations without success, for every part of the problem
+_ROUNDING = 1e-12  # a gain counts if it is larger than this times the costs at a node
+
+
+class Neighbourhood(NamedTuple):
+    items: NDArray[np.int64]
+    groups: NDArray[np.int64]  # node of the part that each item belongs to
+    part: Part
+
+
+def search(
+    problem: Problem, labels: NDArray[np.int64], budget: Budget, rng: np.random.Generator
+) -> Iterator[NDArray[np.int64]]:
+    """Better and better labels, until nothing improves any more or the budget is over."""
+    return (_shake_whole if problem.n <= WHOLE else _shake_parts)(problem, labels, budget, rng)
+
+
+def polish(
+    problem: Problem, labels: NDArray[np.int64], nodes: int, rng: np.random.Generator, budget: Budget
+) -> NDArray[np.int64]:
+    """Kernighan-Lin and one iteration of shaking on neighbourhoods; every cluster is in one of them."""
+    left = np.ones(problem.n, dtype=np.bool_)
+    for i in range(problem.n):
+        if left[i] and not budget.over():
+            near = neighbourhood(problem, np.where(left, labels, -1), i, nodes)
+            left[near.items] = False
+            labels = _shaken(labels, near, rng)
+    return labels
+
+
+def _shake_whole(
+    problem: Problem, labels: NDArray[np.int64], budget: Budget, rng: np.random.Generator
+) -> Iterator[NDArray[np.int64]]:
+    n = problem.n
+    costs = problem.group_costs(np.arange(n), np.arange(n))
+    quiet = 0
+    while quiet < _PATIENCE and budget.spend():
+        part = _part(costs, labels)  # afresh: a table that many moves changed has rounding errors
+        before = part.inside[0]
+        if quiet == 0:
+            kernighan_lin(part)
+        shake(part, rng, max(_STEPS, n))
+        quiet += 1
+        labels = part.labels
+        if part.inside[0] > before + part.tolerance:
+            quiet = 0
+            yield compact(labels)
+
+
+def _shake_parts(
+    problem: Problem, labels: NDArray[np.int64], budget: Budget, rng: np.random.Generator
+) -> Iterator[NDArray[np.int64]]:
+    quiet = 0
+    while quiet < _PATIENCE * (1 + problem.n // _NODES) and budget.spend():
+        near = neighbourhood(problem, labels, int(rng.integers(problem.n)), _NODES)
+        better = _shaken(labels, near, rng)
+        quiet += 1
+        if better is not labels:
+            labels, quiet = better, 0
+            yield labels
+
+
+def _shaken(labels: NDArray[np.int64], near: Neighbourhood, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The labels with a better neighbourhood; the labels themselves if it found none."""
+    part = near.part
+    before = part.inside[0]
+    kernighan_lin(part)
+    shake(part, rng, max(_STEPS, len(part.labels)))
+    if not part.inside[0] > before + part.tolerance:
+        return labels
+    better = labels.copy()
+    better[near.items] = len(labels) + part.labels[near.groups]
+    return compact(better)
+
+
+def neighbourhood(problem: Problem, labels: NDArray[np.int64], i: int, nodes: int) -> Neighbourhood:
+    """The clusters around item i with at most so many nodes; items with label -1 are left out."""
+    closeness = problem.closeness(i)
+    sizes = np.bincount(labels + 1)[1:]
+    mean = np.bincount(labels + 1, weights=closeness)[1:] / np.maximum(sizes, 1)
+    mean[sizes == 0] = -np.inf
+    mean[labels[i]] = np.inf
+    free = np.minimum(sizes, nodes // _SHARE)
+    near = np.argsort(-mean, kind="stable")[:_CLUSTERS]
+    near = near[(sizes[near] > 0) & (np.cumsum(free[near]) <= nodes)]
+    chosen = np.zeros(len(sizes) + 1, dtype=np.bool_)  # the last is for label -1
+    chosen[near] = True
+    items = np.flatnonzero(chosen[labels])
+    groups = np.arange(len(items))
+    for c in near[sizes[near] > free[near]]:
+        members = np.flatnonzero(labels[items] == c)
+        rest = members[np.argsort(-closeness[items[members]], kind="stable")[free[c] :]]
+        groups[rest] = rest.min()
+    _, first, groups = np.unique(groups, return_index=True, return_inverse=True)
+    return Neighbourhood(items, groups, _part(problem.group_costs(items, groups), labels[items[first]]))
+
+
+def _part(costs: NDArray[np.float64], labels: NDArray[np.int64]) -> Part:
+    return part_of(costs, labels, _ROUNDING * float(np.abs(costs).sum(axis=1).max()))

@@ -1,0 +1,424 @@
+"""Moves of single items, on features: every item goes where it is attracted most, until none improves.
+
+With the sum F_C of the rows of each cluster an item i costs <query_i, F_C> to cluster C, so one product
+(n x d)(d x K) scores every move there is. It runs in the features' own precision and only *nominates*: each
+item keeps a short list of clusters with upper bounds on what they cost, and a bar that no other cluster
+exceeds. Moves are decided one after the other in float64, against the sums of that moment, so the objective
+rises with every move. After a round only the clusters that changed are scored again. When no list and no
+bar exceeds what an item has in its own cluster, no single move improves the clustering: it is move-optimal.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import blocks
+from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_item, cost_to_row, query_of_item, sum_rows
+from clusterfug.kernels import Progress, kernel
+from clusterfug.neighbours.exact import insert, nearest
+from clusterfug.problem import DenseProblem
+from clusterfug.refinement.budget import Budget
+from clusterfug.result import compact
+
+_BLOCK = 1024  # items of one block of scores
+_WORK = 50_000_000  # multiplications per kernel call: a fraction of a second
+_NEIGHBOURS = 5
+_NOMINEES = 4
+_PASSES = 4  # over the items between two searches
+_ENOUGH = 0.002  # a pass that moves a smaller share of the items is the last
+
+#: A gain counts if it is larger than this times what an item could cost at most: rounding is smaller.
+ROUNDING = 1e-13
+
+# Clusters.counts
+UNUSED, CLOCK = range(2)
+
+
+class Clusters(NamedTuple):
+    """The clusters in slots: one per cluster, some of them unused."""
+
+    labels: Ints  # (n,) slot of each item
+    sums: Floats  # (slots, d + 1) the extended row of each cluster
+    summed: Ints  # (slots,) False for an item alone in the slot of its number, which needs no sum
+    sizes: Ints  # (slots,)
+    changed: Ints  # (slots,) when the cluster last changed
+    seen: Ints  # (n,) when the item last thought of moving
+    own: Floats  # (n,) what an item costs to itself: it is in the sum of its cluster
+    tolerance: Floats  # (n,) what a gain has to exceed
+    unused: Ints  # (slots,) stack of unused slots
+    counts: Ints  # how many slots are unused; the clock: moves so far
+
+
+class Lists(NamedTuple):
+    """Where an item might go: upper bounds on what it costs to some clusters, and to all others."""
+
+    ids: Ints  # (n, k) slots
+    costs: Floats  # (n, k) falling
+    length: Ints  # (n,)
+    bar: Floats  # (n,) no cluster that is not listed costs more
+    stay: Floats  # (n,) what the item costs to the rest of its cluster
+    scored: Ints  # (1,) the time all of this holds for
+
+
+def first_moves(
+    problem: DenseProblem, rng: np.random.Generator | None = None, progress: Progress | None = None
+) -> NDArray[np.int64]:
+    """Labels by moves along the neighbour graph, from singletons; items with the best partner first.
+
+    With a generator the order is random instead.
+    """
+    n = problem.n
+    neighbours = nearest(problem, _NEIGHBOURS, progress)
+    if n == 1 or not neighbours.costs[:, 0].max() > 0:
+        return np.arange(n)
+    order = np.argsort(-neighbours.costs[:, 0], kind="stable") if rng is None else rng.permutation(n)
+    clusters = _singletons(problem)
+    ids = np.where(neighbours.costs > 0, neighbours.ids, np.arange(n)[:, None])
+    step = max(1, _WORK // (_NEIGHBOURS * problem.d))
+    for _ in range(_PASSES):
+        moved = 0
+        for start in range(0, n, step):
+            moved += neighbour_pass(problem.rows, clusters, ids, order[start : start + step])
+        if moved < _ENOUGH * n:
+            break
+    return compact(clusters.labels)
+
+
+def moves(
+    problem: DenseProblem, labels: NDArray[np.int64], budget: Budget
+) -> tuple[NDArray[np.int64], bool]:
+    """Better labels (0..K-1), and whether no single move improves them."""
+    n, rows = problem.n, problem.rows
+    everyone = np.arange(n)
+    clusters = _clusters(problem, labels)
+    lists = Lists(
+        ids=np.empty((n, _NOMINEES), dtype=np.int64),
+        costs=np.empty((n, _NOMINEES)),
+        length=np.zeros(n, dtype=np.int64),
+        bar=np.full(n, -np.inf),
+        stay=np.empty(n),
+        scored=np.zeros(1, dtype=np.int64),
+    )
+    _stay(problem, clusters, lists, everyone)
+    _nominate(problem, clusters, lists, everyone, np.flatnonzero(clusters.sizes))
+    step = max(1, _WORK // (_NOMINEES * problem.d))
+    while not budget.over():
+        most = np.where(lists.length > 0, lists.costs[:, 0], 0.0)
+        gain = np.maximum(np.maximum(most, lists.bar), 0.0) - lists.stay
+        items = np.flatnonzero(gain > clusters.tolerance)
+        items = items[np.argsort(-gain[items], kind="stable")]
+        clusters.seen[items] = -1
+        for _ in range(_PASSES):
+            moved = 0
+            for start in range(0, len(items), step):
+                moved += nominee_pass(rows, clusters, lists, items[start : start + step])
+            if moved < _ENOUGH * n:
+                break
+            items = everyone
+        if clusters.counts[CLOCK] == lists.scored[0]:  # nobody moved
+            unclear = np.flatnonzero(lists.bar - lists.stay > clusters.tolerance)
+            short = unclear[lists.length[unclear] < min(_NOMINEES, np.count_nonzero(clusters.sizes) - 1)]
+            if len(short):
+                lists.length[short], lists.bar[short] = 0, -np.inf
+                _nominate(problem, clusters, lists, short, np.flatnonzero(clusters.sizes))
+                continue
+            if not search_pass(rows, clusters, unclear) and clusters.counts[UNUSED] > 0:
+                return compact(clusters.labels), True
+        if clusters.counts[UNUSED] == 0:
+            return moves(problem, compact(clusters.labels), budget)  # with more slots to be alone in
+        changed = clusters.changed > lists.scored[0]
+        slots = np.flatnonzero(changed & (clusters.sizes > 0))
+        _sum_again(problem, clusters, slots)
+        _stay(problem, clusters, lists, np.flatnonzero(changed[clusters.labels]))
+        forget(lists, changed)
+        _nominate(problem, clusters, lists, everyone, slots)
+        lists.scored[0] = clusters.counts[CLOCK]
+    return compact(clusters.labels), False
+
+
+def _singletons(problem: DenseProblem) -> Clusters:
+    """Every item alone, in the slot of its number; no sums yet."""
+    n = problem.n
+    query_norms, row_norms = problem.norms
+    own = np.empty(n)
+    for part in problem.parts():
+        own_costs(problem.rows, part.start, part.stop, own)
+    return Clusters(
+        labels=np.arange(n),
+        sums=np.empty((n, problem.d + 1)),
+        summed=np.zeros(n, dtype=np.bool_),
+        sizes=np.ones(n, dtype=np.int64),
+        changed=np.zeros(n, dtype=np.int64),
+        seen=np.full(n, -1),
+        own=own,
+        tolerance=ROUNDING * query_norms * row_norms.sum(),
+        unused=np.empty(n, dtype=np.int64),
+        counts=np.zeros(2, dtype=np.int64),
+    )
+
+
+def _clusters(problem: DenseProblem, labels: NDArray[np.int64]) -> Clusters:
+    """The clusters of labels 0..K-1 with their sums, and some slots to be alone in."""
+    k = int(labels.max()) + 1
+    slots = k + 64 + k // 8
+    sums = np.zeros((slots, problem.d + 1))
+    for part in problem.parts():
+        sum_rows(problem.rows, np.arange(problem.n)[part], labels[part], sums)
+    return _singletons(problem)._replace(
+        labels=labels.copy(),
+        sums=sums,
+        summed=np.ones(slots, dtype=np.bool_),
+        sizes=np.bincount(labels, minlength=slots),
+        changed=np.zeros(slots, dtype=np.int64),
+        unused=np.arange(slots)[::-1].copy(),
+        counts=np.array([slots - k, 0]),
+    )
+
+
+def _sum_again(problem: DenseProblem, clusters: Clusters, slots: NDArray[np.int64]) -> None:
+    """Sum the rows of these clusters afresh: sums that items came to and left have rounding errors."""
+    clusters.sums[slots] = 0.0
+    fresh = np.zeros(len(clusters.sizes), dtype=np.bool_)
+    fresh[slots] = True
+    items = np.flatnonzero(fresh[clusters.labels])
+    sum_rows(problem.rows, items, clusters.labels[items], clusters.sums)
+
+
+def _stay(problem: DenseProblem, clusters: Clusters, lists: Lists, items: NDArray[np.int64]) -> None:
+    step = max(1, _WORK // problem.d)
+    for start in range(0, len(items), step):
+        stay_costs(problem.rows, clusters, items[start : start + step], lists.stay)
+
+
+def _nominate(
+    problem: DenseProblem,
+    clusters: Clusters,
+    lists: Lists,
+    items: NDArray[np.int64],
+    slots: NDArray[np.int64],
+) -> None:
+    """Score items against the clusters in these slots and take the best into their lists."""
+    if not len(slots):
+        return
+    rows, d, norms = problem.rows, problem.d, problem.norms[1]
+    sums = clusters.sums[slots]
+    lengths = np.sqrt(np.einsum("cd,cd->c", sums, sums))
+    single = rows.features.dtype == np.float32 and norms.max() < 1e30
+    dtype = np.float32 if single else np.float64
+    scale = 2.0 ** -np.frexp(max(lengths.max(), 1e-300))[1]  # a power of two: no rounding
+    columns = (sums[:, :d] * (rows.signature[:d] * scale)).astype(dtype).T
+    last = sums[:, d] * rows.signature[d]
+    slack = (d + 16) * np.finfo(dtype).eps * max(1.0, abs(rows.signature[d])) * lengths
+    whole = len(items) == problem.n
+
+    def block(part: slice) -> None:
+        scores = (rows.features[part] if whole else rows.features[items[part]]) @ columns
+        take_nominees(
+            rows, scores, items[part], slots, 1 / scale, last, slack, norms, clusters.labels, lists
+        )
+
+    blocks.each(block, blocks.slices(len(items), _BLOCK))
+
+
+@kernel
+def neighbour_pass(rows: Rows, clusters: Clusters, ids: Ints, items: Ints) -> int:
+    """Move items, one after the other, to the best cluster among those of their neighbours."""
+    query = np.empty(rows.signature.shape[0])
+    candidates = np.empty(ids.shape[1], dtype=np.int64)
+    moved = 0
+    for i in items:
+        home = clusters.labels[i]
+        news = clusters.changed[home] > clusters.seen[i]
+        count = 0
+        for j in ids[i]:
+            slot = clusters.labels[j]
+            news = news or clusters.changed[slot] > clusters.seen[i]
+            if slot != home and slot not in candidates[:count]:
+                candidates[count] = slot
+                count += 1
+        if not news:
+            continue
+        query_of_item(rows, i, query)
+        stay = stay_cost(rows, clusters, i, query)
+        best = 0.0
+        to = -1
+        for slot in candidates[:count]:
+            cost = cost_to_cluster(rows, clusters, query, slot)
+            if cost > best:
+                best = cost
+                to = slot
+        moved += settle(rows, clusters, i, best - stay, to)
+    return moved
+
+
+@kernel
+def nominee_pass(rows: Rows, clusters: Clusters, lists: Lists, items: Ints) -> int:
+    """Move items, one after the other, to the best cluster of their lists.
+
+    A cluster that has not changed since it was scored costs no more than the list says, and an item
+    whose clusters have not changed since it was seen last is not asked again.
+    """
+    query = np.empty(rows.signature.shape[0])
+    scored = lists.scored[0]
+    moved = 0
+    for i in items:
+        home = clusters.labels[i]
+        news = clusters.changed[home] > clusters.seen[i] or clusters.seen[i] < 0
+        for at in range(lists.length[i]):
+            news = news or clusters.changed[lists.ids[i, at]] > clusters.seen[i]
+        if not news:
+            continue
+        query_of_item(rows, i, query)
+        stay = lists.stay[i]
+        if clusters.changed[home] > scored:
+            stay = stay_cost(rows, clusters, i, query)
+        best = 0.0
+        to = -1
+        for at in range(lists.length[i]):
+            slot = lists.ids[i, at]
+            if slot == home or clusters.sizes[slot] == 0:
+                continue
+            if clusters.changed[slot] <= scored and not lists.costs[i, at] > max(best, stay):
+                continue
+            cost = cost_to_cluster(rows, clusters, query, slot)
+            if cost > best:
+                best = cost
+                to = slot
+        moved += settle(rows, clusters, i, best - stay, to)
+    return moved
+
+
+@kernel
+def search_pass(rows: Rows, clusters: Clusters, items: Ints) -> int:
+    """Move items, one after the other, to the best cluster of all."""
+    query = np.empty(rows.signature.shape[0])
+    moved = 0
+    for i in items:
+        query_of_item(rows, i, query)
+        best = 0.0
+        to = -1
+        for slot in range(clusters.sizes.shape[0]):
+            if slot != clusters.labels[i] and clusters.sizes[slot] > 0:
+                cost = cost_to_cluster(rows, clusters, query, slot)
+                if cost > best:
+                    best = cost
+                    to = slot
+        moved += settle(rows, clusters, i, best - stay_cost(rows, clusters, i, query), to)
+    return moved
+
+
+@kernel
+def cost_to_cluster(rows: Rows, clusters: Clusters, query: Floats, slot: int) -> float:
+    if clusters.summed[slot]:
+        return cost_to_row(rows, query, clusters.sums[slot])
+    return cost_to_item(rows, query, slot)
+
+
+@kernel
+def stay_cost(rows: Rows, clusters: Clusters, i: int, query: Floats) -> float:
+    """What item i costs to the rest of its cluster."""
+    home = clusters.labels[i]
+    if clusters.sizes[home] == 1:
+        return 0.0
+    return cost_to_row(rows, query, clusters.sums[home]) - clusters.own[i]
+
+
+@kernel
+def settle(rows: Rows, clusters: Clusters, i: int, gain: float, to: int) -> bool:
+    """Move item i to a cluster (-1: to be alone) if that is a gain; whether it moved."""
+    home = clusters.labels[i]
+    clusters.seen[i] = clusters.counts[CLOCK]
+    if not gain > clusters.tolerance[i]:
+        return False
+    if to < 0:
+        if clusters.sizes[home] == 1 or clusters.counts[UNUSED] == 0:
+            return False
+        clusters.counts[UNUSED] -= 1
+        to = clusters.unused[clusters.counts[UNUSED]]
+        clusters.summed[to] = True
+        clusters.sums[to] = 0.0
+    elif not clusters.summed[to]:
+        clusters.summed[to] = True
+        clusters.sums[to] = 0.0
+        add_row(rows, to, clusters.sums[to])
+    add_row(rows, i, clusters.sums[to])
+    clusters.labels[i] = to
+    clusters.sizes[to] += 1
+    clusters.sizes[home] -= 1
+    if clusters.sizes[home] == 0:
+        clusters.unused[clusters.counts[UNUSED]] = home
+        clusters.counts[UNUSED] += 1
+    else:
+        leave(rows, i, clusters.sums[home])
+    clusters.counts[CLOCK] += 1
+    clusters.changed[to] = clusters.changed[home] = clusters.counts[CLOCK]
+    return True
+
+
+@kernel
+def leave(rows: Rows, i: int, out: Floats) -> None:
+    """out -= the extended row of item i."""
+    d = rows.features.shape[1]
+    for p in range(d):
+        out[p] -= rows.weight[i] * rows.features[i, p]
+    out[d] -= rows.weight[i] * rows.alpha[i]
+
+
+@kernel
+def own_costs(rows: Rows, start: int, stop: int, own: Floats) -> None:
+    query = np.empty(rows.signature.shape[0])
+    for i in range(start, stop):
+        query_of_item(rows, i, query)
+        own[i] = cost_to_item(rows, query, i)
+
+
+@kernel
+def stay_costs(rows: Rows, clusters: Clusters, items: Ints, stay: Floats) -> None:
+    query = np.empty(rows.signature.shape[0])
+    for i in items:
+        stay[i] = 0.0
+        if clusters.sizes[clusters.labels[i]] > 1:
+            query_of_item(rows, i, query)
+            stay[i] = stay_cost(rows, clusters, i, query)
+
+
+@kernel
+def take_nominees(
+    rows: Rows,
+    scores: Floats,
+    items: Ints,
+    slots: Ints,
+    scale: float,
+    last: Floats,
+    slack: Floats,
+    norms: Floats,
+    labels: Ints,
+    lists: Lists,
+) -> None:
+    """Make upper bounds of scores, and take the largest into the lists of the items."""
+    size = lists.ids.shape[1]
+    for r in range(items.shape[0]):
+        i = items[r]
+        weight, alpha, norm = rows.weight[i], rows.weight[i] * rows.alpha[i], norms[i]
+        bar = lists.bar[i]
+        for c in range(slots.shape[0]):
+            cost = weight * (scale * scores[r, c]) + (alpha * last[c] + norm * slack[c])
+            if cost > bar and slots[c] != labels[i]:
+                if lists.length[i] == size:
+                    bar = max(bar, min(cost, lists.costs[i, size - 1]))
+                lists.length[i] = insert(lists.ids[i], lists.costs[i], lists.length[i], slots[c], cost)
+        lists.bar[i] = bar
+
+
+@kernel
+def forget(lists: Lists, changed: Ints) -> None:
+    """Drop the clusters that changed from all lists."""
+    for i in range(lists.ids.shape[0]):
+        kept = 0
+        for at in range(lists.length[i]):
+            if not changed[lists.ids[i, at]]:
+                lists.ids[i, kept] = lists.ids[i, at]
+                lists.costs[i, kept] = lists.costs[i, at]
+                kept += 1
+        lists.length[i] = kept
