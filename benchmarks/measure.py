@@ -32,6 +32,17 @@ def digits():
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
+def truth(name):
+    """Class labels of a data set, or None."""
+    if name == "digits":
+        from sklearn.datasets import load_digits
+
+        return load_digits().target
+    folder = os.environ.get("CLUSTERFUG_DATA")
+    path = Path(folder) / name / "labels.npy" if folder else None
+    return np.load(path) if path and path.exists() else None
+
+
 def gemm(X, repeat=3):
     """G: median seconds of one blocked float32 product of all pairs; nothing is stored."""
     X = np.ascontiguousarray(X, dtype=np.float32)
@@ -51,6 +62,17 @@ def in_fresh_process(code, *arguments):
     command = [sys.executable, "-c", code, *map(str, arguments)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return json.loads(output.splitlines()[-1])
+
+
+def run_one(name, threshold, solver, repeat=1, clusters=0, labels="-", **keywords):
+    """A row of the table: one solver on one data set, in a process of its own (see run_one.py)."""
+    extra = [f"{key}={json.dumps(value)}" for key, value in keywords.items()]
+    arguments = [name, threshold, solver, repeat, clusters, labels, *extra]
+    command = [sys.executable, str(Path(__file__).parent / "run_one.py"), *map(str, arguments)]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    row = json.loads(output.splitlines()[-1])
+    print(row, flush=True)
+    return row
 
 
 def options(description):

@@ -193,6 +193,25 @@ def partitions(n):
             yield [*labels, label]
 
 
+def weighted_instance(seed):
+    """Costs of a noisy mixture of up to 40 nodes, of digits, or (harder to solve exactly) at random."""
+    rng = np.random.default_rng(seed)
+    if seed % 3 == 0:
+        n = int(rng.integers(8, 19))
+        costs = rng.normal(loc=-0.3, size=(n, n))
+        return (costs + costs.T) / 2
+    n = int(rng.integers(20, 41))
+    if seed % 3 == 1:
+        X = rng.normal(size=(4, 16))[rng.integers(4, size=n)] + rng.normal(size=(n, 16))
+    else:
+        from sklearn.datasets import load_digits
+
+        X = load_digits().data
+        X = (X - X.mean(axis=0))[rng.permutation(len(X))[:n]]
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X @ X.T - 0.3
+
+
 def exact_inside(costs):
     """The largest total cost inside clusters, by an integer program with lazy triangle inequalities."""
     import scipy.optimize as opt

@@ -98,23 +98,10 @@ def test_best_finds_the_optimum_of_all_partitions(seed, n, d):
     assert dense_multicut(problem, algorithm="best").inside == pytest.approx(most, abs=1e-9)
 
 
-def weighted_instance(seed):
-    """A noisy mixture of up to 40 nodes, or (harder for the program) a random matrix of up to 18."""
-    rng = np.random.default_rng(seed)
-    if seed % 2:
-        n = int(rng.integers(20, 41))
-        X = rng.normal(size=(4, 16))[rng.integers(4, size=n)] + rng.normal(size=(n, 16))
-        X /= np.linalg.norm(X, axis=1, keepdims=True)
-        return X @ X.T - 0.3
-    n = int(rng.integers(8, 19))
-    costs = rng.normal(loc=-0.3, size=(n, n))
-    return (costs + costs.T) / 2
-
-
 @pytest.mark.large
 @pytest.mark.parametrize("seed", range(20))
 def test_best_finds_the_optimum_of_an_integer_program(seed):
-    costs = weighted_instance(seed)
+    costs = reference.weighted_instance(seed)
     result = dense_multicut(DenseProblem.from_costs(costs), algorithm="best", time_limit=2)
     assert result.inside == pytest.approx(reference.exact_inside(costs), rel=1e-9)
 

@@ -42,7 +42,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
     time_limit : float, default=None
         Seconds after which refinement stops with the best so far; 60 for "best" unless `max_iter` is given.
     max_iter : int, default=None
-        Iterations of the search of "best": a budget that gives the same labels on every machine.
+        Iterations of the search of "best": a budget that does not depend on the machine's speed.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the search of "best" and of the shaking of "auto".
     k : int, default=None

@@ -64,9 +64,9 @@ def dense_multicut(
         The paper's affinity strength, its sign, and weights of items.
     algorithm : {"auto", "fast", "best", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}, default="auto"
         Ours refine: "fast" moves items and joins clusters, level by level, until no single move and no
-        single join improves the clustering. "auto" is "fast", and Kernighan-Lin with a little shaking
-        where that is cheap (up to 2,000 items, or from 10,000 on). "best" goes on with iterated local
-        search until `time_limit`, `max_iter` or until nothing improves any more.
+        single join improves the clustering. "auto" is "fast" and, where it is cheap, a second start,
+        Kernighan-Lin and a little shaking. "best" goes on with iterated local search until `time_limit`,
+        `max_iter` or until nothing improves any more.
 
         The paper's contract. Three are greedy and merge the pair of largest cost each time: "gaec" with
         all n^2 costs in memory, "dgaec" and "dgaec-inc" on the features in O(n d + n k) memory. Two are
@@ -85,8 +85,8 @@ def dense_multicut(
         Seconds after which refinement stops with the best labels so far (plus, for "best", a last check
         of single moves and joins). 60 for "best" unless `max_iter` is given; otherwise no limit.
     max_iter : int, optional
-        Iterations of the search of "best", one neighbourhood each: a budget that gives the same labels
-        on every machine.
+        Iterations of the search of "best", one neighbourhood each: a budget that does not depend on the
+        machine's speed.
     random_state : int, Generator or None, default=0
         Seed of the search of "best" and of the shaking of "auto".
     memory_limit : int, default=4 GiB

@@ -86,7 +86,7 @@ def cluster(
     max_iter: Annotated[
         int | None,
         typer.Option(
-            help="Iterations of best, instead of a time limit: the same labels on every machine.",
+            help="Iterations of best: a budget that does not depend on the machine's speed.",
             show_default=False,
         ),
     ] = None,

@@ -55,6 +55,6 @@ def show_path(
             agreement,
         )
     console().print(table)
-    console().print("agreement: adjusted Rand index with the threshold above it", style="dim")
+    console().print("agreement: adjusted Rand index with the row above", style="dim")
     if plot is not None:
         console().print(f"picture: {plot}", style="dim")
