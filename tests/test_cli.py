@@ -198,7 +198,7 @@ def nothing_but(folder, *names):
             ["cluster", "x.npy", "--thresholds", "0.2:0.8"],
             "FIRST:LAST:COUNT (0.2:0.8:7), not '0.2:0.8'",
         ),
-        (["cluster", "x.npy", "--thresholds", "0:nan:3"], "at least one finite number"),
+        (["cluster", "x.npy", "--thresholds", "0:nan:3"], "must name 1 to 1,000 finite numbers"),
         (["cluster", "x.npy", "--thresholds", "0:1:3", "-t", "1"], "does not go with --threshold"),
         (["cluster", "x.npy", "--thresholds", "0:1:3", "-o", "l.npy"], "does not go with --output"),
         (["cluster", "x.npy", "--plot", "p.png"], "--plot goes with --thresholds"),

@@ -16,19 +16,23 @@ def features(rng):
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "fast", "dlaec"])
-def test_no_threshold_is_worse_than_on_its_own(features, algorithm):
+@pytest.mark.parametrize(
+    ("algorithm", "options"), [("auto", {}), ("fast", {}), ("dlaec", {"refine": True}), ("dlaec", {})]
+)
+def test_no_threshold_is_worse_than_on_its_own(features, algorithm, options):
     thresholds = [0.6, 0.1, 0.3, 0.3, 0.8]
-    path = threshold_path(features, thresholds, algorithm=algorithm)
+    path = threshold_path(features, thresholds, algorithm=algorithm, **options)
     assert path.thresholds.tolist() == [0.1, 0.3, 0.6, 0.8]
     better = 0
     for threshold, result in zip(path.thresholds, path, strict=True):
-        alone = dense_multicut(features, threshold, algorithm=algorithm)
+        alone = dense_multicut(features, threshold, algorithm=algorithm, **options)
         assert result.inside >= alone.inside
         assert result.objective == pytest.approx(objective(features, result.labels, threshold))
         assert result.algorithm == algorithm
         better += result.inside > alone.inside
-    assert better > 0 or algorithm == "auto"  # neighbours help where there is something to gain
+        if algorithm == "dlaec" and not options:
+            assert result.merges.tolist() == alone.merges.tolist()  # left as it is
+    assert better > 0 or algorithm != "fast"  # neighbours help where there is something to gain
 
 
 def test_what_it_reports(features):
@@ -42,6 +46,14 @@ def test_what_it_reports(features):
     assert path.objective.tolist() == [row["objective"] for row in path.rows()]
     assert path.inside.tolist() == [row["inside"] for row in path.rows()]
     assert path.rows()[0]["agreement"] is None
+
+
+def test_ctrl_c_stops_the_whole_path(features):
+    def interrupt(phase, done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        threshold_path(features, [0.2, 0.4], algorithm="fast", callback=interrupt)
 
 
 def test_the_callback_counts_thresholds(features):

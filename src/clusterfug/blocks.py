@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +34,30 @@ def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
                 pass
 
 
+class _Limit:
+    """BLAS has one thread for the whole process while anybody is inside; the last one out restores it."""
+
+    lock = Lock()
+    inside = 0
+    threads = 1  # that BLAS had before
+    restore: Any = None
+
+
 @contextmanager
 def _one_blas_thread() -> Iterator[int]:
     """BLAS with one thread; how many it had."""
-    threads = max((library["num_threads"] for library in _blas().info()), default=1)
-    with _blas().limit(limits=1):
-        yield threads
+    with _Limit.lock:
+        if _Limit.inside == 0:
+            _Limit.threads = max((library["num_threads"] for library in _blas().info()), default=1)
+            _Limit.restore = _blas().limit(limits=1)
+        _Limit.inside += 1
+    try:
+        yield _Limit.threads
+    finally:
+        with _Limit.lock:
+            _Limit.inside -= 1
+            if _Limit.inside == 0:
+                _Limit.restore.restore_original_limits()
 
 
 @cache

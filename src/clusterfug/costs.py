@@ -121,6 +121,23 @@ def squared_norms(rows: Rows, start: int, stop: int, query_norms: Floats, row_no
 
 
 @kernel
+def own_costs(rows: Rows, start: int, stop: int, own: Floats, magnitudes: Floats) -> None:
+    """What items cost to themselves, and numbers u with |cost(i, j)| <= u_i u_j.
+
+    u_i = sqrt(|f_i|^2 + |sigma| alpha_i^2), by the inequality of Cauchy and Schwarz.
+    """
+    query = np.empty(rows.signature.shape[0])
+    d = rows.features.shape[1]
+    for i in range(start, stop):
+        query_of_item(rows, i, query)
+        own[i] = cost_to_item(rows, query, i)
+        total = 0.0
+        for p in range(d):
+            total += query[p] * query[p]
+        magnitudes[i] = np.sqrt(total + abs(rows.signature[d]) * query[d] * query[d])
+
+
+@kernel
 def mean_rows(features: Floats, weight: Floats, items: Ints, starts: Ints, means: Floats) -> None:
     """means[c] = the weighted mean feature of items[starts[c]:starts[c + 1]], summed in float64."""
     total = np.empty(features.shape[1])

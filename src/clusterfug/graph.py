@@ -34,8 +34,6 @@ class GraphProblem:
         Number of nodes.
     """
 
-    d = 0  # features of a node
-
     def __init__(self, edges: Any, costs: Any = None, n_nodes: int | None = None) -> None:
         if hasattr(edges, "tocoo"):
             if costs is not None or n_nodes is not None:

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.kernels import Progress
 from clusterfug.problem import DenseProblem
+from clusterfug.refinement.strategies import STRATEGIES
 from clusterfug.result import Clustering
+from clusterfug.run import INTERRUPTED
 from clusterfug.solve import dense_multicut
 
 
@@ -93,7 +95,8 @@ def threshold_path(
     """Cluster the same items at several thresholds, each helped by its neighbours.
 
     Every threshold is solved on its own and then once more from the clusterings of the thresholds beside
-    it; the best is kept. So no clustering is worse than solving its threshold alone.
+    it; the best is kept. So no clustering is worse than solving its threshold alone. (One of the paper's
+    algorithms without ``refine=True`` is left as it is.)
 
     Parameters
     ----------
@@ -117,28 +120,36 @@ def threshold_path(
     >>> from clusterfug import threshold_path
     >>> X = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8]])
     >>> threshold_path(X, [0.1, 0.7, 0.99]).n_clusters
-    array([1, 2, 4])
+    array([1, 3, 4])
     """
     if "init" in options:
         raise ValueError("threshold_path brings its own init: leave it out")
     values = np.unique(checks.vector("thresholds", thresholds))
     features = checks.features(X)
-    problems = [DenseProblem(features, float(t), sample_weight=sample_weight) for t in values]
+    warm = algorithm in STRATEGIES or bool(options.get("refine"))
+    limit = options.get("time_limit")
+
+    def problem(i: int) -> DenseProblem:
+        return DenseProblem(features, float(values[i]), sample_weight=sample_weight)
+
+    def no_worse(i: int, neighbour: Clustering) -> Clustering:
+        """The result of threshold i, or a better one from the labels of a neighbour."""
+        other = dense_multicut(problem(i), algorithm="fast", init=neighbour.labels, time_limit=limit)
+        return replace(other, algorithm=algorithm) if other.inside > results[i].inside else results[i]
+
     results: list[Clustering] = []
-    for problem in problems:
-        alone = dense_multicut(problem, algorithm=algorithm, **options)
-        results.append(_better(alone, problem, results[-1]) if results else alone)
+    for i in range(len(values)):
+        results.append(dense_multicut(problem(i), algorithm=algorithm, **options))
+        if results[i].trace[-1].name == INTERRUPTED:
+            raise KeyboardInterrupt
+        if warm and i > 0:
+            results[i] = no_worse(i, results[i - 1])
         if callback is not None:
-            callback("thresholds", len(results), len(problems))
-    for i in range(len(results) - 2, -1, -1):
-        results[i] = _better(results[i], problems[i], results[i + 1])
+            callback("thresholds", len(results), len(values))
+    for i in range(len(values) - 2, -1, -1):
+        if warm:
+            results[i] = no_worse(i, results[i + 1])
     return ThresholdPath(values, tuple(results), _agreement(results))
-
-
-def _better(result: Clustering, problem: DenseProblem, neighbour: Clustering) -> Clustering:
-    """The result, or a better one from the labels of a neighbour."""
-    warm = dense_multicut(problem, algorithm="fast", init=neighbour.labels)
-    return replace(warm, algorithm=result.algorithm) if warm.inside > result.inside else result
 
 
 def _agreement(results: list[Clustering]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clusterfug import blocks, checks
 from clusterfug.assign import cluster_means, most_similar
-from clusterfug.costs import Rows, cost_inside, costs_to_items, squared_norms, sum_rows
+from clusterfug.costs import Rows, cost_inside, costs_to_items, own_costs, squared_norms, sum_rows
 from clusterfug.result import number_by_first_appearance
 
 _WORK = 100_000_000  # numbers a kernel touches before it returns to Python, so that Ctrl-C works
@@ -201,6 +201,14 @@ class DenseProblem:
         for part in self.parts():
             squared_norms(self.rows, part.start, part.stop, *squares)
         return np.sqrt(squares[0]), np.sqrt(squares[1])
+
+    @cached_property
+    def own_costs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What every item costs to itself, and numbers u with |cost(i, j)| <= u_i u_j."""
+        own, magnitudes = np.empty(self.n), np.empty(self.n)
+        for part in self.parts():
+            own_costs(self.rows, part.start, part.stop, own, magnitudes)
+        return own, magnitudes
 
     @property
     def largest_cost(self) -> float:

@@ -11,11 +11,13 @@ from clusterfug.contraction.history import MERGE, labels_of_merges
 from clusterfug.problem import DenseProblem
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import Problem, Refined, refine
-from clusterfug.refinement.strategies import STRATEGIES
+from clusterfug.refinement.strategies import STRATEGIES, or_all_together
 from clusterfug.result import Clustering, Phase, compact, number_by_first_appearance
 
 #: Seconds that `best` searches unless told otherwise.
 TIME_LIMIT = 60.0
+#: The last phase of a search that Ctrl-C ended.
+INTERRUPTED = "interrupted"
 
 
 class Refinement:
@@ -36,10 +38,10 @@ class Refinement:
         if init is not None and not ours:
             raise ValueError(f"init goes with {', '.join(STRATEGIES)}, not with {algorithm}: leave it out")
         self.init = init
-        if time_limit is not None:
+        if time_limit is not None and not self.wanted:
+            raise ValueError(f"time_limit goes with refinement: use refine=True with {algorithm}")
+        if time_limit is not None and time_limit != np.inf:
             time_limit = checks.number("time_limit", time_limit, 0.0)
-            if not self.wanted:
-                raise ValueError(f"time_limit goes with refinement: use refine=True with {algorithm}")
         if max_iter is not None:
             max_iter = checks.count("max_iter", max_iter, 0)
             if algorithm != "best":
@@ -67,15 +69,18 @@ class Run:
 
     def passes(self, name: str, refined: Refined) -> None:
         """The end of a phase, or a later end of the last one."""
+        phase = (name, time.perf_counter(), refined)
         if self.passed and self.passed[-1][0] == name:
-            self.passed.pop()
-        self.passed.append((name, time.perf_counter(), refined))
+            self.passed[-1] = phase
+        else:
+            self.passed.append(phase)
 
     def contracted(self, problem: Problem, merges: NDArray[np.void], options: Refinement) -> Clustering:
         """The clustering of a contraction history, refined if that is wanted."""
         labels = labels_of_merges(problem.n, merges)
         self.passes("contraction", Refined(labels, False, False))
         if options.wanted:
+            labels = or_all_together(problem, labels)
             self.passes("refinement", refine(problem, labels, options.budget()))
         return self._clustering(problem, merges, 0)
 
@@ -89,6 +94,7 @@ class Run:
         except KeyboardInterrupt:
             if self.algorithm != "best" or not self.passed:
                 raise
+            self.passes(INTERRUPTED, Refined(self.passed[-1][2].labels, False, False))
         return self._clustering(problem, np.empty(0, dtype=MERGE), budget.iterations)
 
     def _clustering(self, problem: Problem, merges: NDArray[np.void], n_iter: int) -> Clustering:
@@ -96,12 +102,12 @@ class Run:
         trace = []
         last = self.begin
         for name, end, refined in self.passed:
-            count = int(refined.labels.max()) + 1
-            trace.append(Phase(name, end - last, count, problem.objective(refined.labels), *refined[1:]))
+            labels = number_by_first_appearance(refined.labels)
+            if isinstance(problem, DenseProblem):
+                labels = problem.label_weightless(labels)
+            count = int(labels.max()) + 1
+            trace.append(Phase(name, end - last, count, problem.objective(labels), *refined[1:]))
             last = end
-        labels = number_by_first_appearance(self.passed[-1][2].labels)
-        if isinstance(problem, DenseProblem):
-            labels = problem.label_weightless(labels)
         inside = problem.inside(labels)
         return Clustering(
             labels=labels,

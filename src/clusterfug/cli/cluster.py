@@ -229,8 +229,8 @@ def _range(text: str) -> NDArray[np.float64]:
         values = np.linspace(float(first), float(last), int(count))
     except ValueError:
         raise ValueError(f"--thresholds must be FIRST:LAST:COUNT (0.2:0.8:7), not {text!r}") from None
-    if not len(values) or not np.all(np.isfinite(values)):
-        raise ValueError(f"--thresholds must name at least one finite number, not {text!r}")
+    if not 0 < len(values) <= 1000 or not np.all(np.isfinite(values)):
+        raise ValueError(f"--thresholds must name 1 to 1,000 finite numbers, not {text!r}")
     return values
 
 
@@ -253,7 +253,7 @@ def _certificate(result: "Clustering") -> str:
     last = result.trace[-1]
     if last.move_optimal and last.join_optimal:
         return "; no single move or join improves it"
-    return "; stopped early" if last.name in ("multilevel", "kernighan-lin", "search") else ""
+    return "" if last.name == "contraction" else "; stopped early"
 
 
 def _problem(

@@ -1,5 +1,6 @@
 """How long refinement may go on: by the clock, or by the number of iterations."""
 
+import math
 import time
 
 
@@ -28,7 +29,7 @@ class Budget:
         if self._max_iter is not None:
             return self.iterations, self._max_iter
         done = int(1000 * self._seconds())
-        return done, done if self._limit is None else max(1, int(1000 * self._limit))
+        return done, done if self._limit in (None, math.inf) else max(1, int(1000 * self._limit))
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._start

@@ -46,7 +46,12 @@ def search(
 def polish(
     problem: Problem, labels: NDArray[np.int64], nodes: int, rng: np.random.Generator, budget: Budget
 ) -> NDArray[np.int64]:
-    """Kernighan-Lin and one iteration of shaking on neighbourhoods; every cluster is in one of them."""
+    """Kernighan-Lin and one iteration of shaking on neighbourhoods; every cluster is in one of them.
+
+    A problem that is one part is one neighbourhood.
+    """
+    if problem.n <= WHOLE:
+        nodes = problem.n
     left = np.ones(problem.n, dtype=np.bool_)
     for i in range(problem.n):
         if left[i] and not budget.over():
@@ -108,8 +113,9 @@ def neighbourhood(problem: Problem, labels: NDArray[np.int64], i: int, nodes: in
     mean = np.bincount(labels + 1, weights=closeness)[1:] / np.maximum(sizes, 1)
     mean[sizes == 0] = -np.inf
     mean[labels[i]] = np.inf
-    free = np.minimum(sizes, nodes // _SHARE)
-    near = np.argsort(-mean, kind="stable")[:_CLUSTERS]
+    whole = nodes >= problem.n
+    free = sizes if whole else np.minimum(sizes, nodes // _SHARE)
+    near = np.argsort(-mean, kind="stable")[: None if whole else _CLUSTERS]
     near = near[(sizes[near] > 0) & (np.cumsum(free[near]) <= nodes)]
     chosen = np.zeros(len(sizes) + 1, dtype=np.bool_)  # the last is for label -1
     chosen[near] = True

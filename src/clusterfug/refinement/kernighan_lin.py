@@ -21,6 +21,7 @@ def kernighan_lin(part: Part) -> None:
     climb(part, 0)
     fresh = np.ones(m + 1, dtype=np.bool_)
     nodes, gains = np.empty(m, dtype=np.int64), np.empty(m)
+    highest = np.empty(m + 1)
     slots = np.empty(m + 1, dtype=np.int64)
     while fresh.any():
         now = fresh.copy()
@@ -31,12 +32,24 @@ def kernighan_lin(part: Part) -> None:
             a = slots[s]
             if now[a] and part.sizes[a] > 2:
                 two_way(part, a, ALONE, nodes, gains, fresh)
-            for t in range(s):
+            highest_costs(part, a, highest)
+            for t in range(count):
                 b = slots[t]
-                there = part.sizes[a] > 0 and part.sizes[b] > 0
-                if there and (now[a] or now[b]) and not join(part, a, b, fresh):
+                there = s != t and part.sizes[a] > 0 and part.sizes[b] > 0
+                # A pair is tried from the side that has a node with friends on the other.
+                if there and (now[a] or now[b]) and highest[b] > 0 and not join(part, a, b, fresh):
                     two_way(part, a, b, nodes, gains, fresh)
         climb_fresh(part, fresh)
+
+
+@kernel
+def highest_costs(part: Part, a: int, highest: Floats) -> None:
+    """The most that a node of cluster a costs to each cluster."""
+    highest[:] = -np.inf
+    for v in range(part.labels.shape[0]):
+        if part.labels[v] == a:
+            for slot in part.slots[: part.counts[CLUSTERS]]:
+                highest[slot] = max(highest[slot], part.table[slot, v])
 
 
 @kernel

@@ -21,14 +21,14 @@ from clusterfug.problem import DenseProblem
 from clusterfug.refinement.budget import Budget
 from clusterfug.result import compact
 
-_BLOCK = 1024  # items of one block of scores
+_BLOCK, _COLUMNS = 1024, 4096  # items and clusters of one block of scores: 16 MiB
 _WORK = 50_000_000  # multiplications per kernel call: a fraction of a second
 _NEIGHBOURS = 5
 _NOMINEES = 4
 _PASSES = 4  # over the items between two searches
 _ENOUGH = 0.002  # a pass that moves a smaller share of the items is the last
 
-#: A gain counts if it is larger than this times what an item could cost at most: rounding is smaller.
+#: A gain counts if it is larger than this times the most that the item could cost to the two clusters.
 ROUNDING = 1e-13
 
 # Clusters.counts
@@ -42,10 +42,11 @@ class Clusters(NamedTuple):
     sums: Floats  # (slots, d + 1) the extended row of each cluster
     summed: Ints  # (slots,) False for an item alone in the slot of its number, which needs no sum
     sizes: Ints  # (slots,)
+    mass: Floats  # (slots,) total magnitude of the items
     changed: Ints  # (slots,) when the cluster last changed
     seen: Ints  # (n,) when the item last thought of moving
     own: Floats  # (n,) what an item costs to itself: it is in the sum of its cluster
-    tolerance: Floats  # (n,) what a gain has to exceed
+    magnitudes: Floats  # (n,) numbers u with |cost(i, j)| <= u_i u_j
     unused: Ints  # (slots,) stack of unused slots
     counts: Ints  # how many slots are unused; the clock: moves so far
 
@@ -89,9 +90,19 @@ def moves(
     problem: DenseProblem, labels: NDArray[np.int64], budget: Budget
 ) -> tuple[NDArray[np.int64], bool]:
     """Better labels (0..K-1), and whether no single move improves them."""
+    while not budget.over():
+        clusters = _clusters(problem, labels)
+        settled = _rounds(problem, clusters, budget)
+        labels = compact(clusters.labels)
+        if settled:
+            return labels, True
+    return labels, False
+
+
+def _rounds(problem: DenseProblem, clusters: Clusters, budget: Budget) -> bool:
+    """Move until nobody gains (True), or the time is up or there is no slot left to be alone in (False)."""
     n, rows = problem.n, problem.rows
     everyone = np.arange(n)
-    clusters = _clusters(problem, labels)
     lists = Lists(
         ids=np.empty((n, _NOMINEES), dtype=np.int64),
         costs=np.empty((n, _NOMINEES)),
@@ -104,9 +115,10 @@ def moves(
     _nominate(problem, clusters, lists, everyone, np.flatnonzero(clusters.sizes))
     step = max(1, _WORK // (_NOMINEES * problem.d))
     while not budget.over():
+        rounding = ROUNDING * clusters.magnitudes * clusters.mass[clusters.labels]
         most = np.where(lists.length > 0, lists.costs[:, 0], 0.0)
         gain = np.maximum(np.maximum(most, lists.bar), 0.0) - lists.stay
-        items = np.flatnonzero(gain > clusters.tolerance)
+        items = np.flatnonzero(gain > rounding)
         items = items[np.argsort(-gain[items], kind="stable")]
         clusters.seen[items] = -1
         for _ in range(_PASSES):
@@ -117,16 +129,16 @@ def moves(
                 break
             items = everyone
         if clusters.counts[CLOCK] == lists.scored[0]:  # nobody moved
-            unclear = np.flatnonzero(lists.bar - lists.stay > clusters.tolerance)
+            unclear = np.flatnonzero(lists.bar - lists.stay > rounding)
             short = unclear[lists.length[unclear] < min(_NOMINEES, np.count_nonzero(clusters.sizes) - 1)]
             if len(short):
                 lists.length[short], lists.bar[short] = 0, -np.inf
                 _nominate(problem, clusters, lists, short, np.flatnonzero(clusters.sizes))
                 continue
-            if not search_pass(rows, clusters, unclear) and clusters.counts[UNUSED] > 0:
-                return compact(clusters.labels), True
+            if not _search(problem, clusters, unclear, budget):
+                return not budget.over()
         if clusters.counts[UNUSED] == 0:
-            return moves(problem, compact(clusters.labels), budget)  # with more slots to be alone in
+            return False
         changed = clusters.changed > lists.scored[0]
         slots = np.flatnonzero(changed & (clusters.sizes > 0))
         _sum_again(problem, clusters, slots)
@@ -134,25 +146,34 @@ def moves(
         forget(lists, changed)
         _nominate(problem, clusters, lists, everyone, slots)
         lists.scored[0] = clusters.counts[CLOCK]
-    return compact(clusters.labels), False
+    return False
+
+
+def _search(problem: DenseProblem, clusters: Clusters, items: NDArray[np.int64], budget: Budget) -> int:
+    """Move items to the best cluster of all, where upper bounds leave it open; the number of moves."""
+    step = max(1, _WORK // (len(clusters.sizes) * problem.d))
+    moved = 0
+    for start in range(0, len(items), step):
+        if budget.over():
+            break
+        moved += search_pass(problem.rows, clusters, items[start : start + step])
+    return moved
 
 
 def _singletons(problem: DenseProblem) -> Clusters:
     """Every item alone, in the slot of its number; no sums yet."""
     n = problem.n
-    query_norms, row_norms = problem.norms
-    own = np.empty(n)
-    for part in problem.parts():
-        own_costs(problem.rows, part.start, part.stop, own)
+    own, magnitudes = problem.own_costs
     return Clusters(
         labels=np.arange(n),
         sums=np.empty((n, problem.d + 1)),
         summed=np.zeros(n, dtype=np.bool_),
         sizes=np.ones(n, dtype=np.int64),
+        mass=magnitudes.copy(),
         changed=np.zeros(n, dtype=np.int64),
         seen=np.full(n, -1),
         own=own,
-        tolerance=ROUNDING * query_norms * row_norms.sum(),
+        magnitudes=magnitudes,
         unused=np.empty(n, dtype=np.int64),
         counts=np.zeros(2, dtype=np.int64),
     )
@@ -161,16 +182,21 @@ def _singletons(problem: DenseProblem) -> Clusters:
 def _clusters(problem: DenseProblem, labels: NDArray[np.int64]) -> Clusters:
     """The clusters of labels 0..K-1 with their sums, and some slots to be alone in."""
     k = int(labels.max()) + 1
-    slots = k + 64 + k // 8
+    slots = k + 64 + problem.n // 8
     sums = np.zeros((slots, problem.d + 1))
     for part in problem.parts():
         sum_rows(problem.rows, np.arange(problem.n)[part], labels[part], sums)
-    return _singletons(problem)._replace(
+    own, magnitudes = problem.own_costs
+    return Clusters(
         labels=labels.copy(),
         sums=sums,
         summed=np.ones(slots, dtype=np.bool_),
         sizes=np.bincount(labels, minlength=slots),
+        mass=np.bincount(labels, weights=magnitudes, minlength=slots),
         changed=np.zeros(slots, dtype=np.int64),
+        seen=np.full(problem.n, -1),
+        own=own,
+        magnitudes=magnitudes,
         unused=np.arange(slots)[::-1].copy(),
         counts=np.array([slots - k, 0]),
     )
@@ -199,23 +225,33 @@ def _nominate(
     slots: NDArray[np.int64],
 ) -> None:
     """Score items against the clusters in these slots and take the best into their lists."""
-    if not len(slots):
-        return
-    rows, d, norms = problem.rows, problem.d, problem.norms[1]
+    for columns in blocks.slices(len(slots), _COLUMNS):
+        _nominate_some(problem, clusters, lists, items, slots[columns])
+
+
+def _nominate_some(
+    problem: DenseProblem,
+    clusters: Clusters,
+    lists: Lists,
+    items: NDArray[np.int64],
+    slots: NDArray[np.int64],
+) -> None:
+    rows, d, magnitudes = problem.rows, problem.d, clusters.magnitudes
     sums = clusters.sums[slots]
-    lengths = np.sqrt(np.einsum("cd,cd->c", sums, sums))
-    single = rows.features.dtype == np.float32 and norms.max() < 1e30
+    lengths = np.sqrt(np.einsum("cd,cd->c", sums[:, :d], sums[:, :d]))
+    last = sums[:, d] * rows.signature[d]
+    single = rows.features.dtype == np.float32 and problem.norms[1].max() < 1e30
     dtype = np.float32 if single else np.float64
     scale = 2.0 ** -np.frexp(max(lengths.max(), 1e-300))[1]  # a power of two: no rounding
     columns = (sums[:, :d] * (rows.signature[:d] * scale)).astype(dtype).T
-    last = sums[:, d] * rows.signature[d]
-    slack = (d + 16) * np.finfo(dtype).eps * max(1.0, abs(rows.signature[d])) * lengths
+    # The product of the features is rounded in dtype, the rest in float64.
+    slack = (d + 16) * np.finfo(dtype).eps * lengths + 1e-15 * clusters.mass[slots]
     whole = len(items) == problem.n
 
     def block(part: slice) -> None:
         scores = (rows.features[part] if whole else rows.features[items[part]]) @ columns
         take_nominees(
-            rows, scores, items[part], slots, 1 / scale, last, slack, norms, clusters.labels, lists
+            rows, scores, items[part], slots, 1 / scale, last, slack, magnitudes, clusters.labels, lists
         )
 
     blocks.each(block, blocks.slices(len(items), _BLOCK))
@@ -329,7 +365,8 @@ def settle(rows: Rows, clusters: Clusters, i: int, gain: float, to: int) -> bool
     """Move item i to a cluster (-1: to be alone) if that is a gain; whether it moved."""
     home = clusters.labels[i]
     clusters.seen[i] = clusters.counts[CLOCK]
-    if not gain > clusters.tolerance[i]:
+    masses = clusters.mass[home] + (clusters.mass[to] if to >= 0 else 0.0)
+    if not gain > ROUNDING * clusters.magnitudes[i] * masses:
         return False
     if to < 0:
         if clusters.sizes[home] == 1 or clusters.counts[UNUSED] == 0:
@@ -345,8 +382,11 @@ def settle(rows: Rows, clusters: Clusters, i: int, gain: float, to: int) -> bool
     add_row(rows, i, clusters.sums[to])
     clusters.labels[i] = to
     clusters.sizes[to] += 1
+    clusters.mass[to] += clusters.magnitudes[i]
     clusters.sizes[home] -= 1
+    clusters.mass[home] -= clusters.magnitudes[i]
     if clusters.sizes[home] == 0:
+        clusters.mass[home] = 0.0
         clusters.unused[clusters.counts[UNUSED]] = home
         clusters.counts[UNUSED] += 1
     else:
@@ -363,14 +403,6 @@ def leave(rows: Rows, i: int, out: Floats) -> None:
     for p in range(d):
         out[p] -= rows.weight[i] * rows.features[i, p]
     out[d] -= rows.weight[i] * rows.alpha[i]
-
-
-@kernel
-def own_costs(rows: Rows, start: int, stop: int, own: Floats) -> None:
-    query = np.empty(rows.signature.shape[0])
-    for i in range(start, stop):
-        query_of_item(rows, i, query)
-        own[i] = cost_to_item(rows, query, i)
 
 
 @kernel
@@ -392,7 +424,7 @@ def take_nominees(
     scale: float,
     last: Floats,
     slack: Floats,
-    norms: Floats,
+    magnitudes: Floats,
     labels: Ints,
     lists: Lists,
 ) -> None:
@@ -400,10 +432,10 @@ def take_nominees(
     size = lists.ids.shape[1]
     for r in range(items.shape[0]):
         i = items[r]
-        weight, alpha, norm = rows.weight[i], rows.weight[i] * rows.alpha[i], norms[i]
+        weight, alpha, magnitude = rows.weight[i], rows.weight[i] * rows.alpha[i], magnitudes[i]
         bar = lists.bar[i]
         for c in range(slots.shape[0]):
-            cost = weight * (scale * scores[r, c]) + (alpha * last[c] + norm * slack[c])
+            cost = weight * (scale * scores[r, c]) + (alpha * last[c] + magnitude * slack[c])
             if cost > bar and slots[c] != labels[i]:
                 if lists.length[i] == size:
                     bar = max(bar, min(cost, lists.costs[i, size - 1]))

@@ -17,9 +17,10 @@ from clusterfug.refinement.multilevel import Problem, Refined, multilevel, refin
 
 _STARTS = 4  # of `best`, where a problem is one part
 _NEIGHBOURS = 5  # of lazy contraction
-_NODES = 500  # of a neighbourhood that `auto` polishes
-_CHEAP = 2.5e9  # multiplications: a tenth of a second
+_NODES = 500  # of a neighbourhood that is polished
+_CHEAP = 4e9  # multiplications: a fraction of a second
 _LITTLE = 20  # times more items than nodes of a neighbourhood: little beside the search for neighbours
+_GRAPH = 20_000  # nodes of a graph that is polished in about a second
 
 Steps = Iterator[tuple[str, Refined]]
 Strategy = Callable[
@@ -35,10 +36,9 @@ def fast(
     progress: Progress | None,
 ) -> Steps:
     """Multilevel moves and joins, from labels 0..K-1 or from singletons."""
-    labels = multilevel(problem, budget, progress=progress) if init is None else init
-    if max(problem.inside(labels), 0.0) < problem.all_singletons:
-        labels = np.zeros(problem.n, dtype=np.int64)
-    yield "multilevel", refine(problem, labels, budget)
+    if init is None or problem.inside(init) < 0:
+        init = multilevel(problem, budget, progress=progress)
+    yield "multilevel", refine(problem, or_all_together(problem, init), budget)
 
 
 def auto(
@@ -49,17 +49,11 @@ def auto(
     progress: Progress | None,
 ) -> Steps:
     """`fast`; where it is cheap a second start, Kernighan-Lin and a little shaking."""
-    nodes = problem.n if problem.n <= WHOLE else _NODES
-    cheap = problem.n * nodes * problem.d <= _CHEAP
-    little = problem.n >= _LITTLE * nodes
-    for name, refined in fast(problem, init, budget, rng, progress):
-        yield name, refined
-    if cheap and not budget.over():
-        refined = _better(problem, refined, _from_contraction(problem, budget))
-        yield "contraction", refined
-    if cheap or little:
-        labels = polish(problem, refined.labels, nodes, rng, budget)
-        yield "kernighan-lin", refine(problem, labels, budget)
+    cheap, little = problem.n <= _GRAPH, False
+    if not isinstance(problem, GraphProblem):
+        cheap = problem.n * min(problem.n, _NODES) * problem.d <= _CHEAP
+        little = problem.n >= _LITTLE * _NODES
+    yield from _polished(problem, init, budget, rng, progress, cheap, cheap or little)
 
 
 def best(
@@ -69,14 +63,13 @@ def best(
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> Steps:
-    """`fast` and a second start; then iterated local search, for small problems from several starts."""
-    for name, refined in fast(problem, init, budget, rng, progress):
+    """All that `auto` does at most; then iterated local search, for small problems from several starts."""
+    for name, refined in _polished(problem, init, budget, rng, progress, True, True):
         yield name, refined
-    if not budget.over():
-        refined = _better(problem, refined, _from_contraction(problem, budget))
-        yield "contraction", refined
     kept, inside = refined.labels, problem.inside(refined.labels)
     for start in range(_STARTS if problem.n <= WHOLE else 1):
+        if start > 0 and budget.over():
+            break
         first = multilevel(problem, budget, rng) if start > 0 else kept
         for labels in search(problem, first, budget, rng):
             if progress is not None:
@@ -84,7 +77,35 @@ def best(
             if problem.inside(labels) > inside:
                 kept, inside = labels, problem.inside(labels)
                 yield "search", Refined(kept, False, False)
-    yield "search", refine(problem, kept, Budget())
+    if refined.move_optimal:  # so it takes little to be so again
+        yield "search", refine(problem, kept, Budget())
+
+
+def _polished(
+    problem: Problem,
+    init: NDArray[np.int64] | None,
+    budget: Budget,
+    rng: np.random.Generator,
+    progress: Progress | None,
+    second_start: bool,
+    shaken: bool,
+) -> Steps:
+    for name, refined in fast(problem, init, budget, rng, progress):
+        yield name, refined
+    if second_start and not budget.over():
+        refined = _better(problem, refined, _from_contraction(problem, budget))
+        yield "contraction", refined
+    if shaken and not budget.over():
+        labels = polish(problem, refined.labels, _NODES, rng, budget)
+        refined = _better(problem, refined, refine(problem, labels, budget))
+        yield "kernighan-lin", refined
+
+
+def or_all_together(problem: Problem, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The labels, or all items in one cluster if that is better."""
+    if problem.inside(labels) < problem.all_singletons:
+        return np.zeros(problem.n, dtype=np.int64)
+    return labels
 
 
 def _from_contraction(problem: Problem, budget: Budget) -> Refined:
