@@ -26,6 +26,10 @@ bench: .venv/installed-bench
 	.venv/bin/python benchmarks/foundation.py
 	.venv/bin/python benchmarks/contraction.py
 	.venv/bin/python benchmarks/complexity.py
+	.venv/bin/python benchmarks/quality.py
+	.venv/bin/python benchmarks/optima.py
+	.venv/bin/python benchmarks/sweep.py
+	.venv/bin/python benchmarks/permuted.py
 
 .venv/bin/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'clusterfug needs Python >= 3.11, found ' + sys.version)"

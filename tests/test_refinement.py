@@ -1,5 +1,6 @@
 """Moves, joins, levels, Kernighan-Lin, shaking: certificates by brute force, optima by enumeration."""
 
+import os
 from itertools import pairwise
 
 import numpy as np
@@ -178,6 +179,23 @@ def test_several_threads_leave_blas_as_it_was(rng):
         results = list(pool.map(lambda _: dense_multicut(X, 8.0, algorithm="fast").labels, range(12)))
     assert [library["num_threads"] for library in threadpool_info()] == before
     assert all(labels.tolist() == results[0].tolist() for labels in results)
+
+
+@pytest.mark.large
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_solves_too(rng):
+    """Threads do not survive a fork: the child makes its own."""
+    import multiprocessing
+
+    X = rng.normal(size=(3000, 20)).astype(np.float32)
+    expected = dense_multicut(X, 8.0, algorithm="fast").objective
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        found = pool.apply_async(_objective_of, (X,)).get(timeout=60)
+    assert found == expected
+
+
+def _objective_of(X):
+    return dense_multicut(X, 8.0, algorithm="fast").objective
 
 
 @pytest.mark.large

@@ -4,8 +4,9 @@ A BLAS library adds up in another order when it has other threads to share the w
 thread, and the blocks, which are always the same, are dealt out to as many threads as it would have had.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
@@ -29,9 +30,12 @@ def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
             for block in blocks:
                 function(block)
             return
-        with ThreadPoolExecutor(threads) as pool:
-            for _ in pool.map(function, blocks):
-                pass
+        running = [_pool(threads).submit(function, block) for block in blocks]
+        try:
+            for done in running:
+                done.result()
+        finally:
+            wait(running)  # after Ctrl-C too: nobody writes behind our back
 
 
 class _Limit:
@@ -58,6 +62,16 @@ def _one_blas_thread() -> Iterator[int]:
             _Limit.inside -= 1
             if _Limit.inside == 0:
                 _Limit.restore.restore_original_limits()
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: BLAS keeps memory for each that calls it."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="clusterfug")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
 @cache

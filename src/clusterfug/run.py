@@ -105,13 +105,13 @@ class Run:
             labels = number_by_first_appearance(refined.labels)
             if isinstance(problem, DenseProblem):
                 labels = problem.label_weightless(labels)
-            count = int(labels.max()) + 1
-            trace.append(Phase(name, end - last, count, problem.objective(labels), *refined[1:]))
+            inside = problem.inside(labels)
+            objective, count = problem.all_singletons - inside, int(labels.max()) + 1
+            trace.append(Phase(name, end - last, count, objective, *refined[1:]))
             last = end
-        inside = problem.inside(labels)
         return Clustering(
             labels=labels,
-            objective=problem.all_singletons - inside,
+            objective=objective,
             inside=inside,
             merges=merges,
             algorithm=self.algorithm,
