@@ -26,6 +26,7 @@ _NODES = 1000  # of a neighbourhood at most
 _SHARE = 3  # a cluster has at most a third of them to itself
 _CLUSTERS = 100  # of a neighbourhood at most
 _STEPS = 20  # of shaking in an iteration at least; one per node otherwise
+_POLISH = 4  # neighbourhoods that are only polished are shaken a quarter as long
 _PATIENCE = 50  # iterations without success, for every part of the problem
 _ROUNDING = 1e-12  # a gain counts if it is larger than this times the costs at a node
 
@@ -46,18 +47,21 @@ def search(
 def polish(
     problem: Problem, labels: NDArray[np.int64], nodes: int, rng: np.random.Generator, budget: Budget
 ) -> NDArray[np.int64]:
-    """Kernighan-Lin and one iteration of shaking on neighbourhoods; every cluster is in one of them.
+    """Kernighan-Lin and a little shaking on neighbourhoods, those of large clusters first.
 
-    A problem that is one part is one neighbourhood.
+    Every cluster of three items or more is in one of them. A problem that is one part is one neighbourhood.
     """
+    sizes = np.bincount(labels)[labels]
     if problem.n <= WHOLE:
         nodes = problem.n
-    left = np.ones(problem.n, dtype=np.bool_)
-    for i in range(problem.n):
-        if left[i] and not budget.over():
-            near = neighbourhood(problem, np.where(left, labels, -1), i, nodes)
-            left[near.items] = False
-            labels = _shaken(labels, near, rng)
+    else:
+        sizes[sizes <= 2] = 0
+    seen = sizes == 0
+    for i in np.argsort(-sizes, kind="stable"):
+        if not seen[i] and not budget.over():
+            near = neighbourhood(problem, labels, int(i), nodes)
+            seen[near.items] = True
+            labels = _shaken(labels, near, rng, 1 if problem.n <= WHOLE else _POLISH)
     return labels
 
 
@@ -86,19 +90,21 @@ def _shake_parts(
     quiet = 0
     while quiet < _PATIENCE * (1 + problem.n // _NODES) and budget.spend():
         near = neighbourhood(problem, labels, int(rng.integers(problem.n)), _NODES)
-        better = _shaken(labels, near, rng)
+        better = _shaken(labels, near, rng, 1)
         quiet += 1
         if better is not labels:
             labels, quiet = better, 0
             yield labels
 
 
-def _shaken(labels: NDArray[np.int64], near: Neighbourhood, rng: np.random.Generator) -> NDArray[np.int64]:
+def _shaken(
+    labels: NDArray[np.int64], near: Neighbourhood, rng: np.random.Generator, share: int
+) -> NDArray[np.int64]:
     """The labels with a better neighbourhood; the labels themselves if it found none."""
     part = near.part
     before = part.inside[0]
     kernighan_lin(part)
-    shake(part, rng, max(_STEPS, len(part.labels)))
+    shake(part, rng, max(_STEPS, len(part.labels) // share))
     if not part.inside[0] > before + part.tolerance:
         return labels
     better = labels.copy()
@@ -107,17 +113,16 @@ def _shaken(labels: NDArray[np.int64], near: Neighbourhood, rng: np.random.Gener
 
 
 def neighbourhood(problem: Problem, labels: NDArray[np.int64], i: int, nodes: int) -> Neighbourhood:
-    """The clusters around item i with at most so many nodes; items with label -1 are left out."""
+    """The clusters around item i, with at most so many nodes."""
     closeness = problem.closeness(i)
-    sizes = np.bincount(labels + 1)[1:]
-    mean = np.bincount(labels + 1, weights=closeness)[1:] / np.maximum(sizes, 1)
-    mean[sizes == 0] = -np.inf
+    sizes = np.bincount(labels)
+    mean = np.bincount(labels, weights=closeness) / sizes
     mean[labels[i]] = np.inf
     whole = nodes >= problem.n
     free = sizes if whole else np.minimum(sizes, nodes // _SHARE)
     near = np.argsort(-mean, kind="stable")[: None if whole else _CLUSTERS]
-    near = near[(sizes[near] > 0) & (np.cumsum(free[near]) <= nodes)]
-    chosen = np.zeros(len(sizes) + 1, dtype=np.bool_)  # the last is for label -1
+    near = near[np.cumsum(free[near]) <= nodes]
+    chosen = np.zeros(len(sizes), dtype=np.bool_)
     chosen[near] = True
     items = np.flatnonzero(chosen[labels])
     groups = np.arange(len(items))

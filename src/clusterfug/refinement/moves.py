@@ -25,7 +25,7 @@ _BLOCK, _COLUMNS = 1024, 4096  # items and clusters of one block of scores: 16 M
 _WORK = 50_000_000  # multiplications per kernel call: a fraction of a second
 _NEIGHBOURS = 5
 _NOMINEES = 4
-_PASSES = 4  # over the items between two searches
+_FIRST_PASSES, _PASSES = 8, 4  # over the items: along the neighbour graph; between two scorings
 _ENOUGH = 0.002  # a pass that moves a smaller share of the items is the last
 
 #: A gain counts if it is larger than this times the most that the item could cost to the two clusters.
@@ -73,11 +73,12 @@ def first_moves(
     neighbours = nearest(problem, _NEIGHBOURS, progress)
     if n == 1 or not neighbours.costs[:, 0].max() > 0:
         return np.arange(n)
-    order = np.argsort(-neighbours.costs[:, 0], kind="stable") if rng is None else rng.permutation(n)
+    # Two items that are each other's best have the same cost: the next one decides.
+    order = np.lexsort(-neighbours.costs.T[::-1]) if rng is None else rng.permutation(n)
     clusters = _singletons(problem)
     ids = np.where(neighbours.costs > 0, neighbours.ids, np.arange(n)[:, None])
     step = max(1, _WORK // (_NEIGHBOURS * problem.d))
-    for _ in range(_PASSES):
+    for _ in range(_FIRST_PASSES):
         moved = 0
         for start in range(0, n, step):
             moved += neighbour_pass(problem.rows, clusters, ids, order[start : start + step])
@@ -127,7 +128,7 @@ def _rounds(problem: DenseProblem, clusters: Clusters, budget: Budget) -> bool:
                 moved += nominee_pass(rows, clusters, lists, items[start : start + step])
             if moved < _ENOUGH * n:
                 break
-            items = everyone
+            items = np.argsort(lists.stay, kind="stable")  # all, the least attached first
         if clusters.counts[CLOCK] == lists.scored[0]:  # nobody moved
             unclear = np.flatnonzero(lists.bar - lists.stay > rounding)
             short = unclear[lists.length[unclear] < min(_NOMINEES, np.count_nonzero(clusters.sizes) - 1)]

@@ -49,10 +49,11 @@ def disturb(part: Part, rng: np.random.Generator, v: int) -> None:
             dissolve(part, rng, other)
     elif kind == 1:
         mix(part, rng, v, other)
-    elif kind == 2 and other != ALONE and part.sizes[home] <= 4 * _MANY:
+    elif kind == 2 and other != ALONE:
+        small, large = (home, other) if part.sizes[home] < part.sizes[other] else (other, home)
         for u in range(part.labels.shape[0]):
-            if part.labels[u] == home:
-                put(part, u, other)
+            if part.labels[u] == small:
+                put(part, u, large)
     elif kind == 3:
         split(part, rng, v)
 
