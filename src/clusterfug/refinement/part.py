@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clusterfug.costs import Floats, Ints
 from clusterfug.kernels import kernel
+from clusterfug.result import compact
 
 ALONE = -1
 CLUSTERS = 0  # in Part.counts
@@ -38,7 +39,7 @@ def part_of(costs: NDArray[np.float64], labels: NDArray[np.int64], tolerance: fl
     part = Part(
         costs=costs,
         table=np.zeros((m + 1, m)),
-        labels=np.unique(labels, return_inverse=True)[1],
+        labels=compact(labels),
         sizes=np.zeros(m + 1, dtype=np.int64),
         slots=np.arange(m + 1),
         at=np.arange(m + 1),
