@@ -1,4 +1,4 @@
-"""Moves of single nodes on an explicit graph: the same two functions as `moves` has for features.
+"""Moves of single nodes on an explicit graph: the same three functions as `moves` has for features.
 
 A node costs something only to the clusters of its neighbours, so a pass over all nodes is a pass over the
 edges. Nodes whose neighbours have stayed where they were are not asked again.
@@ -30,18 +30,20 @@ class Clusters(NamedTuple):
     tolerance: Floats  # (n,)
 
 
+def partners(graph: GraphProblem, progress: Progress | None = None) -> NDArray[np.float64]:
+    """What `first_moves` needs to know: the cost of the best edge of every node."""
+    best = np.full(graph.n, -np.inf)
+    for end in (0, 1):
+        np.maximum.at(best, graph.edges[:, end], graph.costs)
+    return best
+
+
 def first_moves(
-    graph: GraphProblem, rng: np.random.Generator | None = None, progress: Progress | None = None
+    graph: GraphProblem, best: NDArray[np.float64], rng: np.random.Generator | None = None
 ) -> NDArray[np.int64]:
     """Labels by a few passes of moves from singletons; nodes with the best edge first, or at random."""
     clusters = _clusters(graph, np.arange(graph.n))
-    if rng is None:
-        best = np.full(graph.n, -np.inf)
-        for end in (0, 1):
-            np.maximum.at(best, graph.edges[:, end], graph.costs)
-        order = np.argsort(-best, kind="stable")
-    else:
-        order = rng.permutation(graph.n)
+    order = np.argsort(-best, kind="stable") if rng is None else rng.permutation(graph.n)
     for _ in range(_PASSES):
         if not _pass(graph, clusters, order):
             break

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from clusterfug import blocks
 from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_item, cost_to_row, query_of_item, sum_rows
 from clusterfug.kernels import Progress, kernel
-from clusterfug.neighbours.exact import insert, nearest
+from clusterfug.neighbours.exact import Neighbours, insert, nearest
 from clusterfug.problem import DenseProblem
 from clusterfug.refinement.budget import Budget
 from clusterfug.result import compact
 
 _BLOCK, _COLUMNS = 1024, 4096  # items and clusters of one block of scores: 16 MiB
 _WORK = 50_000_000  # multiplications per kernel call: a fraction of a second
-_NEIGHBOURS = 5
+NEIGHBOURS = 5
 _NOMINEES = 4
 _FIRST_PASSES, _PASSES = 8, 4  # over the items: along the neighbour graph; between two scorings
 _ENOUGH = 0.002  # a pass that moves a smaller share of the items is the last
@@ -62,22 +62,26 @@ class Lists(NamedTuple):
     scored: Ints  # (1,) the time all of this holds for
 
 
+def partners(problem: DenseProblem, progress: Progress | None = None) -> Neighbours:
+    """What `first_moves` needs to know: the neighbour graph."""
+    return nearest(problem, NEIGHBOURS, progress)
+
+
 def first_moves(
-    problem: DenseProblem, rng: np.random.Generator | None = None, progress: Progress | None = None
+    problem: DenseProblem, neighbours: Neighbours, rng: np.random.Generator | None = None
 ) -> NDArray[np.int64]:
     """Labels by moves along the neighbour graph, from singletons; items with the best partner first.
 
     With a generator the order is random instead.
     """
     n = problem.n
-    neighbours = nearest(problem, _NEIGHBOURS, progress)
     if n == 1 or not neighbours.costs[:, 0].max() > 0:
         return np.arange(n)
     # Two items that are each other's best have the same cost: the next one decides.
     order = np.lexsort(-neighbours.costs.T[::-1]) if rng is None else rng.permutation(n)
     clusters = _singletons(problem)
     ids = np.where(neighbours.costs > 0, neighbours.ids, np.arange(n)[:, None])
-    step = max(1, _WORK // (_NEIGHBOURS * problem.d))
+    step = max(1, _WORK // (NEIGHBOURS * problem.d))
     for _ in range(_FIRST_PASSES):
         moved = 0
         for start in range(0, n, step):

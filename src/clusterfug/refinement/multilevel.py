@@ -1,16 +1,15 @@
 """Multilevel refinement: move items, contract the clusters, move clusters (that is joining), uncontract.
 
-The same code serves features and graphs; `moves` and `graph_moves` have the same two functions.
+The same code serves features and graphs; `moves` and `graph_moves` have the same three functions.
 """
 
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.graph import GraphProblem
-from clusterfug.kernels import Progress
 from clusterfug.problem import DenseProblem
 from clusterfug.refinement import graph_moves, moves
 from clusterfug.refinement.budget import Budget
@@ -30,15 +29,15 @@ def multilevel(
     problem: Problem,
     budget: Budget,
     rng: np.random.Generator | None = None,
-    progress: Progress | None = None,
+    partners: Any = None,
 ) -> NDArray[np.int64]:
     """Labels from singletons: moves along the neighbour graph, then moves of clusters, level by level.
 
-    The order of the items follows from the costs, or is random with a generator. What is left to do is
-    to move the items: `refine`.
+    The order of the items follows from the costs, or is random with a generator. `partners` is that of
+    `road_of(problem)`, if it is known already. What is left to do is to move the items: `refine`.
     """
-    road = _road(problem)
-    labels = road.first_moves(problem, rng, progress)
+    road = road_of(problem)
+    labels = road.first_moves(problem, road.partners(problem) if partners is None else partners, rng)
     if int(labels.max()) + 1 == problem.n:
         return labels
     contracted = problem.contract(labels)
@@ -47,7 +46,7 @@ def multilevel(
 
 def refine(problem: Problem, labels: NDArray[np.int64], budget: Budget) -> Refined:
     """Moves and joins from given labels until neither improves; never worse than the labels."""
-    road = _road(problem)
+    road = road_of(problem)
     while True:
         labels, settled = road.moves(problem, labels, budget)
         if not settled:
@@ -59,5 +58,6 @@ def refine(problem: Problem, labels: NDArray[np.int64], budget: Budget) -> Refin
         labels = road.moves(contracted, joined, budget)[0][labels]
 
 
-def _road(problem: Problem) -> ModuleType:
+def road_of(problem: Problem) -> ModuleType:
+    """Moves on features or on a graph."""
     return graph_moves if isinstance(problem, GraphProblem) else moves

@@ -1,6 +1,7 @@
 """The names: what `fast`, `auto` and `best` do. Each is a road of steps, to be left after any of them."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +11,12 @@ from clusterfug.contraction.history import labels_of_merges
 from clusterfug.contraction.lazy import lazy
 from clusterfug.graph import GraphProblem
 from clusterfug.kernels import Progress
-from clusterfug.neighbours.exact import nearest
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.iterated import WHOLE, polish, search
-from clusterfug.refinement.multilevel import Problem, Refined, multilevel, refine
+from clusterfug.refinement.moves import NEIGHBOURS
+from clusterfug.refinement.multilevel import Problem, Refined, multilevel, refine, road_of
 
 _STARTS = 4  # of `best`, where a problem is one part
-_NEIGHBOURS = 5  # of lazy contraction
 _NODES = 500  # of a neighbourhood that is polished
 _CHEAP = 4e9  # multiplications: a fraction of a second
 _LITTLE = 20  # times more items than nodes of a neighbourhood: little beside the search for neighbours
@@ -36,9 +36,7 @@ def fast(
     progress: Progress | None,
 ) -> Steps:
     """Multilevel moves and joins, from labels 0..K-1 or from singletons."""
-    if init is None or problem.inside(init) < 0:
-        init = multilevel(problem, budget, progress=progress)
-    yield "multilevel", refine(problem, or_all_together(problem, init), budget)
+    yield from _polished(problem, init, budget, rng, progress, False, False)
 
 
 def auto(
@@ -90,10 +88,15 @@ def _polished(
     second_start: bool,
     shaken: bool,
 ) -> Steps:
-    for name, refined in fast(problem, init, budget, rng, progress):
-        yield name, refined
+    singletons = init is None or problem.inside(init) < 0
+    if singletons or second_start:
+        partners = road_of(problem).partners(problem, progress)
+    if init is None or singletons:
+        init = multilevel(problem, budget, partners=partners)
+    refined = refine(problem, or_all_together(problem, init), budget)
+    yield "multilevel", refined
     if second_start and not budget.over():
-        refined = _better(problem, refined, _from_contraction(problem, budget))
+        refined = _better(problem, refined, _from_contraction(problem, partners, budget))
         yield "contraction", refined
     if shaken and not budget.over():
         labels = polish(problem, refined.labels, _NODES, rng, budget)
@@ -108,12 +111,12 @@ def or_all_together(problem: Problem, labels: NDArray[np.int64]) -> NDArray[np.i
     return labels
 
 
-def _from_contraction(problem: Problem, budget: Budget) -> Refined:
-    """A start of another kind: lazy contraction of features, GAEC on a graph."""
+def _from_contraction(problem: Problem, partners: Any, budget: Budget) -> Refined:
+    """A start of another kind: GAEC on a graph, lazy contraction of features (uses the partners up)."""
     if isinstance(problem, GraphProblem):
         merges = gaec(problem.edges, problem.costs, problem.n)
     else:
-        merges = lazy(problem, nearest(problem, _NEIGHBOURS), _NEIGHBOURS)
+        merges = lazy(problem, partners, NEIGHBOURS)
     return refine(problem, labels_of_merges(problem.n, merges), budget)
 
 
