@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clusterfug.estimator import DenseMulticut
+    from clusterfug.many import solve_many
     from clusterfug.path import ThresholdPath, threshold_path
     from clusterfug.problem import DenseProblem, objective
     from clusterfug.result import Clustering
@@ -23,6 +24,7 @@ __all__ = [
     "dense_multicut",
     "multicut",
     "objective",
+    "solve_many",
     "threshold_path",
 ]
 
@@ -34,6 +36,7 @@ _HOME = {
     "dense_multicut": "solve",
     "multicut": "solve",
     "objective": "problem",
+    "solve_many": "many",
     "threshold_path": "path",
 }
 

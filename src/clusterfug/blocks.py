@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
     """Call the function for every block; it must not matter which goes first."""
     blocks = list(blocks)
     with _one_blas_thread() as threads:
-        if threads == 1 or len(blocks) == 1:
+        if threads == 1 or len(blocks) == 1 or getattr(_here, "alone", False):
             for block in blocks:
                 function(block)
             return
@@ -36,6 +36,20 @@ def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
                 done.result()
         finally:
             wait(running)  # after Ctrl-C too: nobody writes behind our back
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """This thread does all its work itself, as one of several that work side by side."""
+    with _one_blas_thread():
+        _here.alone = True
+        try:
+            yield
+        finally:
+            _here.alone = False
+
+
+_here = local()
 
 
 class _Limit:

@@ -1,0 +1,264 @@
+"""clusterfug segment: embeddings and classes of pixels in, objects out."""
+
+import json
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from clusterfug.cli.shared import JsonOption, Metric, console, plain_table, progress
+
+if TYPE_CHECKING:
+    from clusterfug.segmentation import PanopticQuality
+
+
+class Format(StrEnum):
+    npy = "npy"
+    coco = "coco"
+    cityscapes = "cityscapes"
+
+
+class Graph(StrEnum):
+    complete = "complete"
+    grid = "grid"
+
+
+class Upsample(StrEnum):
+    features = "features"
+    labels = "labels"
+
+
+def segment(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="INPUT",
+            help="A .npz file or a folder of them, one per image: embeddings (h, w, d); semantic (h', w'), "
+            "the class of each pixel (may be left out if there is one thing class); and, if they are at "
+            "hand, confidence, image, truth_instance, truth_semantic.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the results.", show_default=False),
+    ] = None,
+    things: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID,ID,...",
+            help="Classes that have instances. Default: those of the data set that --truth names.",
+            show_default=False,
+        ),
+    ] = None,
+    stuff: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID,ID,...",
+            help="The other classes. Default: those of the data set of --truth, or whatever is there.",
+            show_default=False,
+        ),
+    ] = None,
+    void: Annotated[str, typer.Option(metavar="ID,ID,...", help="Classes that mean no class.")] = "255",
+    threshold: Annotated[
+        str,
+        typer.Option(
+            "--threshold",
+            "-t",
+            metavar="T | ID=T,ID=T,...",
+            help="Similarity at which two pixels neither attract nor repel; one, or one per thing class.",
+        ),
+    ] = "0.4",
+    min_confidence: Annotated[
+        float, typer.Option(help="Pixels whose class is less certain become void.")
+    ] = 0.0,
+    min_size: Annotated[int, typer.Option(help="Instances of fewer pixels become void.")] = 0,
+    position: Annotated[
+        float,
+        typer.Option(
+            help="Similarity falls by this times the squared distance (the longer side of the image is 1)."
+        ),
+    ] = 0.0,
+    connected: Annotated[
+        bool, typer.Option("--connected", help="Cut every instance into its connected regions.")
+    ] = False,
+    metric: Annotated[Metric, typer.Option(help="cosine scales embeddings to length 1.")] = Metric.cosine,
+    upsample: Annotated[
+        Upsample,
+        typer.Option(help="To image resolution: by interpolated features, or by repeating labels."),
+    ] = Upsample.features,
+    graph: Annotated[
+        Graph, typer.Option(help="grid: the sparse baseline, ten edges per pixel.")
+    ] = Graph.complete,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", help="As for cluster. With --graph grid: as for a graph.")
+    ] = "auto",
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds per problem, for auto, fast and best.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search of best and the shaking of auto.")] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", help="Problems solved at a time. Default: cores.", show_default=False),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            help="To compare with: the folder of Cityscapes (leftImg8bit/, gtFine/), or a panoptic JSON of "
+            "COCO with its PNGs beside it. Default: the truth in the .npz files.",
+            show_default=False,
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(help="Folder of pictures named as the .npz files are.", show_default=False),
+    ] = None,
+    train_ids: Annotated[
+        bool, typer.Option("--train-ids", help="Classes are Cityscapes' train ids 0..18.")
+    ] = False,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format", help="npy: classes and instances; coco: panoptic PNG and JSON; cityscapes: PNG."
+        ),
+    ] = Format.npy,
+    offset: Annotated[int, typer.Option(help="COCO: a segment's id is class * offset + k.")] = 1000,
+    overlays: Annotated[
+        bool, typer.Option("--overlays", help="Also draw image, prediction, truth and errors.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Partition the pixels of images into objects; say how good that is where the truth is known."""
+    from clusterfug import checks
+    from clusterfug.segmentation import Rules, segment_many
+    from clusterfug.segmentation.outputs import Output
+    from clusterfug.segmentation.quality import count, match, quality
+    from clusterfug.segmentation.samples import Truths, find_samples
+    from clusterfug.solve import ALGORITHMS, GRAPH_ALGORITHMS
+
+    known = GRAPH_ALGORITHMS if graph == Graph.grid else ALGORITHMS
+    checks.one_of(f"algorithm for --graph {graph.value}", algorithm, known)
+    if overlays and output is None:
+        raise ValueError("--overlays needs a folder to write to: -o FOLDER")
+    truths = None if truth is None else Truths(truth)
+    if things is None and truths is None:
+        raise ValueError("name the classes that have instances: --things 1")
+    rules = Rules(
+        things=truths.things if things is None and truths else _ids("--things", things or ""),
+        stuff=(truths.stuff if truths else None) if stuff is None else _ids("--stuff", stuff),
+        void=_ids("--void", void),
+        threshold=_thresholds(threshold),
+        min_confidence=min_confidence,
+        min_size=min_size,
+        position=position,
+        connected=connected,
+        metric=metric.value,
+        upsample=upsample.value,
+        graph=graph.value,
+    )
+    readers = find_samples(source, rules.things, pictures=images, truth=truths, train_ids=train_ids)
+    compared = rules.things, rules.stuff or ()
+    writer = None if output is None else Output(output, form.value, rules, offset, overlays, truths)
+    failed: dict[str, str] = {}
+    counts: Any = 0
+    done = instances = scored = 0
+    start = time.perf_counter()
+    with progress() as callback:
+        for name, sample, result, error in segment_many(
+            readers.values(),
+            rules,
+            names=readers,
+            n_jobs=jobs,
+            algorithm=algorithm,
+            callback=callback,
+            time_limit=time_limit,
+            random_state=seed,
+        ):
+            try:
+                if error is not None or sample is None or result is None:
+                    raise error or ValueError("it could not be read")
+                if sample.truth is not None:
+                    counts = counts + count(match(result.maps, sample.truth, *compared))
+                    scored += 1
+                if writer is not None:
+                    writer.write(sample, result.maps)
+            except (ValueError, TypeError, OSError, MemoryError) as wrong:
+                failed[name] = " ".join(str(wrong).split())
+                continue
+            done += 1
+            instances += result.n_instances
+    seconds = time.perf_counter() - start
+    if writer is not None:
+        writer.close()
+    found = quality(counts, *compared) if scored else None
+    if as_json:
+        about = {
+            "images": done,
+            "failed": failed,
+            "instances": instances,
+            "threshold": rules.threshold,
+            "algorithm": algorithm,
+            "seconds": seconds,
+            "quality": None if found is None else found.as_dict(),
+            "output": None if output is None else str(output),
+        }
+        typer.echo(json.dumps(about))
+    elif done:
+        _print(done, instances, seconds, output, found, {} if truths is None else truths.names)
+    for name, message in failed.items():
+        typer.echo(f"clusterfug: error: {name}: {message}", err=True)
+    if failed:
+        kept = f"; the other {done} are finished" if done else ""
+        typer.echo(f"clusterfug: {len(failed)} of {len(readers)} images failed{kept}", err=True)
+        raise typer.Exit(2)
+
+
+def _print(
+    done: int,
+    instances: int,
+    seconds: float,
+    output: Path | None,
+    found: "PanopticQuality | None",
+    names: dict[int, str],
+) -> None:
+    table = plain_table()
+    table.add_row("images", f"{done:,}")
+    table.add_row("instances", f"{instances:,}")
+    table.add_row("seconds", f"{seconds:.2f}")
+    table.add_row("results", Text(str(output)) if output else "not written; -o FOLDER writes them")
+    console().print(table)
+    if found is None:
+        return
+    scores = Table(box=None, pad_edge=False)
+    scores.add_column("class")
+    for heading in ("PQ", "SQ", "RQ", "TP", "FP", "FN"):
+        scores.add_column(heading, justify="right")
+    rows = {names.get(c, f"class {c}"): row for c, row in found.classes.items()}
+    means = {"things": found.things, "stuff": found.stuff, "all": found.all}
+    for name, row in (rows if len(rows) == 1 else rows | means).items():
+        if row.tp + row.fp + row.fn:
+            shares = (f"{100 * value:.1f}" for value in (row.pq, row.sq, row.rq))
+            scores.add_row(name, *shares, *(f"{value:,}" for value in (row.tp, row.fp, row.fn)))
+    console().print()
+    console().print(scores)
+
+
+def _ids(option: str, text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise ValueError(f"{option} must be whole numbers with commas (1,2,5), not {text!r}") from None
+
+
+def _thresholds(text: str) -> float | dict[int, float]:
+    try:
+        if "=" not in text:
+            return float(text)
+        pairs = [part.split("=") for part in text.split(",")]
+        return {int(c): float(value) for c, value in pairs}
+    except ValueError:
+        raise ValueError(f"--threshold must be a number, or ID=T,ID=T,... not {text!r}") from None

@@ -1,0 +1,133 @@
+"""solve_many: many problems side by side, one thread each."""
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from clusterfug import blocks, checks
+from clusterfug.graph import GraphProblem
+from clusterfug.kernels import Progress
+from clusterfug.result import Clustering
+from clusterfug.run import INTERRUPTED
+from clusterfug.solve import ALGORITHMS, dense_multicut, multicut
+
+
+class SolveManyError(RuntimeError):
+    """Some of many problems could not be solved; the others were.
+
+    Attributes
+    ----------
+    results : list of Clustering, with None where a problem failed
+    errors : dict from the names of the failed problems to their exceptions
+    """
+
+    def __init__(self, results: list[Clustering | None], errors: dict[Any, Exception]) -> None:
+        self.results, self.errors = results, errors
+        shown = [f"{name!r}: {error}" for name, error in list(errors.items())[:3]]
+        if len(errors) > 3:
+            shown.append(f"and {len(errors) - 3} more")
+        super().__init__(
+            f"{len(errors)} of {len(results)} problems failed, the results of the others are kept in "
+            f"this error's .results; {'; '.join(shown)}"
+        )
+
+
+def solve_many(
+    problems: Sequence[Any] | Mapping[Any, Any],
+    *,
+    n_jobs: int | None = None,
+    algorithm: str = "auto",
+    callback: Progress | None = None,
+    **options: Any,
+) -> list[Clustering]:
+    """Solve many problems side by side: the largest first, each on one thread.
+
+    Every result is what `dense_multicut` or `multicut` would have returned. A problem that fails does
+    not stop the others.
+
+    Parameters
+    ----------
+    problems : sequence, or mapping from names
+        Arrays of features, `DenseProblem` or `GraphProblem`. With names an error says which one failed;
+        without, it says the position.
+    n_jobs : int, optional
+        Problems solved at a time; all cores by default.
+    algorithm : str, default="auto"
+        As for `dense_multicut` (or `multicut`), which also takes the other options; `time_limit` is per
+        problem.
+    callback : callable, optional
+        Called as ``callback("problems", done, total)`` after each.
+
+    Returns
+    -------
+    list of Clustering
+        In the order of the problems.
+
+    Raises
+    ------
+    SolveManyError
+        When all others are solved. It has `.results` and `.errors`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clusterfug import solve_many
+    >>> pair, triple = np.eye(2), np.ones((3, 1))
+    >>> [result.n_clusters for result in solve_many([pair, triple])]
+    [2, 1]
+    """
+    checks.one_of("algorithm", algorithm, ALGORITHMS)
+    jobs = cores() if n_jobs in (None, -1) else checks.count("n_jobs", n_jobs)
+    named = isinstance(problems, Mapping)
+    names = list(problems) if named else list(range(len(problems)))
+    work = [problems[name] for name in names]
+    stop = Event()
+
+    def solve(problem: Any) -> Clustering:
+        def look(phase: str, done: int, total: int) -> None:
+            if stop.is_set():
+                raise KeyboardInterrupt
+
+        with blocks.alone():
+            run = multicut if isinstance(problem, GraphProblem) else dense_multicut
+            return run(problem, algorithm=algorithm, callback=look, **options)
+
+    results: list[Clustering | None] = [None] * len(work)
+    errors: dict[Any, Exception] = {}
+    with ThreadPoolExecutor(min(jobs, max(1, len(work))), thread_name_prefix="clusterfug-many") as pool:
+        largest_first = sorted(range(len(work)), key=lambda t: -_size(work[t]))
+        running: dict[Future[Clustering], int] = {pool.submit(solve, work[t]): t for t in largest_first}
+        try:
+            for done, future in enumerate(as_completed(running), 1):
+                t = running[future]
+                try:
+                    results[t] = future.result()
+                    if results[t].trace[-1].name == INTERRUPTED:  # type: ignore[union-attr]
+                        raise KeyboardInterrupt
+                except Exception as error:
+                    errors[names[t]] = error
+                if callback is not None:
+                    callback("problems", done, len(work))
+        except BaseException:  # Ctrl-C: whoever runs sees it at the next look
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    if errors:
+        raise SolveManyError(results, {name: errors[name] for name in names if name in errors})
+    return [result for result in results if result is not None]
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _size(problem: Any) -> int:
+    """Work to expect, roughly: pairs of items, or edges."""
+    if isinstance(problem, GraphProblem):
+        return len(problem.costs)
+    return problem.n**2 if hasattr(problem, "n") else (np.shape(problem) or (0,))[0] ** 2

@@ -1,0 +1,161 @@
+"""COCO's panoptic format: a PNG per image whose colours are segment ids, and one JSON for all.
+
+The id of a pixel is ``red + 256 * green + 65536 * blue``; 0 is void.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.instances.files import check_readable, complete
+from clusterfug.segmentation.overlay import colour
+from clusterfug.segmentation.panoptic import VOID, Panoptic, segments
+from clusterfug.segmentation.pictures import read_picture, write_picture
+
+_LARGEST = 1 << 24
+
+
+class CocoTruth:
+    """A panoptic JSON with its PNGs: `names`, `things`, `stuff`, and the map of each image."""
+
+    def __init__(self, path: Path, pictures: Path | None = None) -> None:
+        self.path = path
+        self.pictures = path.with_suffix("") if pictures is None else pictures
+        check_readable(path)
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            self.categories: list[dict[str, Any]] = content["categories"]
+            self.things = tuple(sorted(c["id"] for c in self.categories if c["isthing"]))
+            self.stuff = tuple(sorted(c["id"] for c in self.categories if not c["isthing"]))
+            self.annotations = {Path(a["file_name"]).stem: a for a in content["annotations"]}
+            self.images = {image["id"]: image["file_name"] for image in content.get("images", ())}
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} is not a panoptic JSON as COCO has it (categories, annotations): {error!r}"
+            ) from error
+        if not self.pictures.is_dir():
+            raise FileNotFoundError(
+                f"{path} has its PNGs in the folder {self.pictures}, which does not exist"
+            )
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self.annotations)
+
+    def image_file(self, name: str) -> str | None:
+        """The file name of the picture itself."""
+        return self.images.get(self.annotations[name]["image_id"])
+
+    def read(self, name: str) -> Panoptic:
+        """The map of one image. Crowds have no instance."""
+        annotation = self.annotations[name]
+        path = self.pictures / annotation["file_name"]
+        ids = read_segment_ids(path)
+        there, at = np.unique(np.append(0, ids), return_inverse=True)
+        at = at[1:].reshape(ids.shape)
+        classes, numbers = np.full(len(there), VOID), np.zeros(len(there), dtype=np.int64)
+        place = {int(value): t for t, value in enumerate(there)}
+        known = {*self.things, *self.stuff}
+        for number, info in enumerate(annotation["segments_info"], 1):
+            if info["id"] not in place or info["id"] == 0:
+                raise ValueError(
+                    f"{self.path} has a segment {info['id']} of {name} that {path} does not show"
+                )
+            if info["category_id"] not in known:
+                raise ValueError(
+                    f"{self.path}: segment {info['id']} of {name} has the unknown category "
+                    f"{info['category_id']}"
+                )
+            t = place.pop(info["id"])
+            classes[t] = info["category_id"]
+            single = info["category_id"] in self.things and not info.get("iscrowd", 0)
+            numbers[t] = number if single else 0
+        strange = sorted(set(place) - {0})
+        if strange:
+            raise ValueError(f"{path} shows a segment {strange[0]} that {self.path} does not describe")
+        return Panoptic(classes[at], numbers[at])
+
+
+def read_segment_ids(path: Path) -> NDArray[np.int64]:
+    """(h, w) segment ids of a PNG."""
+    return read_picture(path).astype(np.int64) @ np.array([1, 256, 65536])
+
+
+class CocoWriter:
+    """Writes a PNG per image into ``folder/panoptic/``, and ``folder/panoptic.json`` at the end."""
+
+    def __init__(
+        self,
+        folder: Path,
+        things: Iterable[int],
+        names: Mapping[int, str] | None = None,
+        offset: int = 1000,
+        categories: list[dict[str, Any]] | None = None,
+    ) -> None:
+        self.folder, self.offset = folder, offset
+        self.things = tuple(things)
+        self.names = names or {}
+        self.categories = categories
+        self.images: list[dict[str, Any]] = []
+        self.annotations: list[dict[str, Any]] = []
+        (folder / "panoptic").mkdir(parents=True, exist_ok=True)
+
+    def write(self, name: str, maps: Panoptic, image_id: Any = None, file_name: str | None = None) -> None:
+        found, ids = segments(maps, self.things, self.offset)
+        if any(segment.id == 0 for segment in found):
+            raise ValueError("class 0 has no segment id in COCO's format, where 0 is void: count from 1")
+        if ids.max() >= _LARGEST:
+            raise ValueError(
+                f"a segment id of {ids.max()} is too large for COCO's format: use a smaller offset"
+            )
+        file = self.folder / "panoptic" / f"{name}.png"
+        write_picture(file, np.stack([ids % 256, ids // 256 % 256, ids // 65536], axis=2).astype(np.uint8))
+        image_id = name if image_id is None else image_id
+        height, width = ids.shape
+        self.images.append(
+            {"id": image_id, "file_name": file_name or name, "height": height, "width": width}
+        )
+        self.annotations.append(
+            {
+                "image_id": image_id,
+                "file_name": file.name,
+                "segments_info": [
+                    {
+                        "id": segment.id,
+                        "category_id": segment.category,
+                        "area": segment.area,
+                        "bbox": list(segment.box),
+                        "iscrowd": int(segment.crowd),
+                    }
+                    for segment in found
+                ],
+            }
+        )
+
+    def close(self) -> Path:
+        """Write the JSON."""
+        path = self.folder / "panoptic.json"
+        content = {
+            "images": self.images,
+            "annotations": self.annotations,
+            "categories": self.categories or self._own_categories(),
+        }
+        with complete(path) as part:
+            part.write_text(json.dumps(content), encoding="utf-8")
+        return path
+
+    def _own_categories(self) -> list[dict[str, Any]]:
+        used = {info["category_id"] for a in self.annotations for info in a["segments_info"]}
+        return [
+            {
+                "id": c,
+                "name": self.names.get(c, f"class {c}"),
+                "isthing": int(c in self.things),
+                "color": [int(v) for v in colour(c)],
+            }
+            for c in sorted(used | set(self.things))
+        ]

@@ -1,0 +1,73 @@
+"""Where segmentations go: a folder with one file per image, in one of three formats."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clusterfug import checks
+from clusterfug.instances.files import complete
+from clusterfug.segmentation.cityscapes import write_instance_ids
+from clusterfug.segmentation.coco import CocoWriter
+from clusterfug.segmentation.image import Rules
+from clusterfug.segmentation.overlay import overlay
+from clusterfug.segmentation.panoptic import Panoptic
+from clusterfug.segmentation.pictures import require_pillow, write_picture
+from clusterfug.segmentation.pipeline import Sample
+
+if TYPE_CHECKING:
+    from clusterfug.segmentation.samples import Truths
+
+FORMATS = ("npy", "coco", "cityscapes")
+
+
+class Output:
+    """Writes one image after the other; `close` writes what is about all of them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        form: str = "npy",
+        rules: Rules | None = None,
+        offset: int = 1000,
+        overlays: bool = False,
+        truths: "Truths | None" = None,
+    ) -> None:
+        checks.one_of("format", form, FORMATS)
+        if form != "npy" or overlays:
+            require_pillow()
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"cannot write to {folder}: it is not a folder")
+        try:
+            (folder / "overlays" if overlays else folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OSError(f"cannot write to {folder}: {error.strerror}") from error
+        self.folder, self.form, self.overlays = folder, form, overlays
+        self.things = rules.things if rules else ()
+        self.stuff = (rules.stuff or ()) if rules else ()
+        self.truth = truths.coco if truths else None
+        names = truths.names if truths else None
+        categories = self.truth.categories if self.truth else None
+        self.coco = CocoWriter(folder, self.things, names, offset, categories) if form == "coco" else None
+
+    def write(self, sample: Sample, maps: Panoptic) -> None:
+        if self.coco is not None:
+            self.coco.write(sample.name, maps, *self._coco_names(sample.name))
+        elif self.form == "cityscapes":
+            write_instance_ids(self.folder / f"{sample.name}_instanceIds.png", maps, self.things)
+        else:
+            with complete(self.folder / f"{sample.name}.npy") as part, part.open("wb") as file:
+                np.save(file, np.stack(maps).astype(np.int32), allow_pickle=False)
+        if self.overlays:
+            picture = overlay(sample.image, maps, sample.truth, self.things, self.stuff)
+            write_picture(self.folder / "overlays" / f"{sample.name}.png", picture)
+
+    def close(self) -> None:
+        if self.coco is not None and self.coco.images:
+            self.coco.close()
+
+    def _coco_names(self, name: str) -> tuple[Any, str | None]:
+        """The image id and file name that the truth has for an image."""
+        if self.truth is None or name not in self.truth.annotations:
+            return None, None
+        return self.truth.annotations[name]["image_id"], self.truth.image_file(name)

@@ -1,0 +1,47 @@
+"""Pictures as arrays and back, through pillow (extra `[segmentation]`)."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.instances.files import check_readable, complete
+
+
+def require_pillow() -> Any:
+    try:
+        import PIL.Image
+    except ImportError:
+        raise ImportError("pictures need pillow: pip install 'clusterfug[segmentation]'") from None
+    return PIL.Image
+
+
+def read_picture(path: Path) -> NDArray[np.uint8]:
+    """(h, w, 3), whatever the file holds."""
+    return _read(path, lambda picture: np.asarray(picture.convert("RGB")))
+
+
+def read_ids(path: Path) -> NDArray[np.int64]:
+    """(h, w) whole numbers of a PNG with one channel of 8 or 16 bits."""
+    ids: NDArray[Any] = _read(path, np.asarray)
+    if ids.ndim != 2:
+        raise ValueError(f"{path} must have one channel of whole numbers, not {ids.shape[2]}")
+    return ids.astype(np.int64)
+
+
+def _read(path: Path, convert: Any) -> Any:
+    library = require_pillow()
+    check_readable(path)
+    try:
+        with library.open(path) as picture:
+            picture.load()
+            return convert(picture)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ValueError(f"{path} is not a readable picture: {' '.join(str(error).split())}") from error
+
+
+def write_picture(path: Path, array: NDArray[Any]) -> None:
+    """(h, w, 3) or (h, w) uint8, or (h, w) uint16, as PNG."""
+    with complete(path) as part:
+        require_pillow().fromarray(array).save(part, format="PNG")

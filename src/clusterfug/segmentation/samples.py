@@ -1,0 +1,134 @@
+"""Where images come from: .npz files with embeddings; pictures and truths beside them or in a data set."""
+
+import zipfile
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.instances.files import check_readable
+from clusterfug.instances.images import ENDINGS
+from clusterfug.segmentation import cityscapes
+from clusterfug.segmentation.coco import CocoTruth
+from clusterfug.segmentation.panoptic import Panoptic, whole_map
+from clusterfug.segmentation.pictures import read_picture
+from clusterfug.segmentation.pipeline import Sample
+
+#: Arrays of a .npz file that are read; `embeddings` is the only one that must be there.
+ARRAYS = ("embeddings", "semantic", "confidence", "image", "truth_semantic", "truth_instance")
+
+Reader = Callable[[], Sample]
+Truth = Callable[[str], Panoptic | None]
+
+
+def find_samples(
+    path: Path,
+    things: tuple[int, ...],
+    *,
+    pictures: Path | None = None,
+    truth: "Truths | None" = None,
+    train_ids: bool = False,
+) -> dict[str, Reader]:
+    """By name, how to read each image of a .npz file or a folder of them."""
+    if path.is_dir():
+        files = sorted(path.glob("*.npz"))
+        if not files:
+            raise FileNotFoundError(f"{path} has no .npz files")
+    else:
+        check_readable(path)
+        files = [path]
+    shown = _pictures(pictures) if pictures is not None else {}
+    if not shown and truth is not None:
+        shown = truth.pictures
+    return {
+        file.stem: partial(read_sample, file, things, shown.get(file.stem), truth, train_ids)
+        for file in files
+    }
+
+
+def read_sample(
+    file: Path,
+    things: tuple[int, ...],
+    picture: Path | None = None,
+    truth: "Truths | None" = None,
+    train_ids: bool = False,
+) -> Sample:
+    """One image from its .npz file; a picture and a truth of its own go before those in the file."""
+    arrays = _arrays(file)
+    if "embeddings" not in arrays:
+        raise ValueError(f"{file} must hold an array 'embeddings' (height, width, features)")
+    embeddings = arrays["embeddings"]
+    semantic = arrays.get("semantic")
+    if semantic is None:
+        if len(things) != 1:
+            raise ValueError(f"{file} must hold an array 'semantic': there are {len(things)} thing classes")
+        semantic = np.full(np.shape(embeddings)[:2], things[0])
+    elif train_ids:
+        semantic = cityscapes.from_train_ids(whole_map("semantic", semantic))
+    image = arrays.get("image") if picture is None else read_picture(picture)
+    if image is not None and (image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8):
+        raise ValueError(f"{file}: 'image' must be an array of height x width x 3 bytes, not {image.shape}")
+    known = None if truth is None else truth.read(file.stem)
+    if known is None and "truth_instance" in arrays:
+        instance = whole_map("truth_instance", arrays["truth_instance"])
+        if "truth_semantic" in arrays:
+            classes = whole_map("truth_semantic", arrays["truth_semantic"])
+        elif len(things) == 1:  # the rest is some other class
+            classes = np.where(instance > 0, things[0], max(things) + 1)
+        else:
+            raise ValueError(f"{file} must hold 'truth_semantic' beside 'truth_instance'")
+        known = Panoptic(classes, instance)
+    return Sample(file.stem, embeddings, semantic, arrays.get("confidence"), image, known)
+
+
+class Truths:
+    """True maps from a data set: Cityscapes (a folder with gtFine/) or COCO (a panoptic JSON)."""
+
+    def __init__(self, path: Path) -> None:
+        self.coco: CocoTruth | None = None
+        self.files: dict[str, cityscapes.Files] = {}
+        if path.suffix.lower() == ".json":
+            self.coco = CocoTruth(path)
+            self.things, self.stuff = self.coco.things, self.coco.stuff
+            self.names = {c["id"]: str(c.get("name", c["id"])) for c in self.coco.categories}
+        else:
+            if not path.is_dir():
+                raise FileNotFoundError(
+                    f"{path} must be a folder with Cityscapes' gtFine/, or a panoptic JSON of COCO"
+                )
+            self.files = cityscapes.find(path)
+            self.things, self.stuff = cityscapes.THINGS, cityscapes.STUFF
+            self.names = dict(cityscapes.NAMES)
+
+    @property
+    def pictures(self) -> dict[str, Path]:
+        """Pictures of the data set itself."""
+        return {name: files.image for name, files in self.files.items() if files.image is not None}
+
+    def read(self, name: str) -> Panoptic | None:
+        """The map of one image, or None if it is not there."""
+        if self.coco is not None:
+            return self.coco.read(name) if name in self.coco.annotations else None
+        path = self.files[name].truth if name in self.files else None
+        return None if path is None else cityscapes.read_truth(path)
+
+
+def _pictures(folder: Path) -> dict[str, Path]:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is not a folder of pictures")
+    files: Iterable[Path] = (file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS)
+    return {file.stem.removesuffix("_leftImg8bit"): file for file in sorted(files)}
+
+
+def _arrays(file: Path) -> dict[str, NDArray[Any]]:
+    check_readable(file)
+    if not zipfile.is_zipfile(file):
+        raise ValueError(f"{file} is not a .npz file")
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in ARRAYS if name in archive.files}
+    except Exception as error:
+        raise ValueError(f"{file} is broken: {' '.join(str(error).split())}") from error
