@@ -3,8 +3,8 @@
 from clusterfug.segmentation.grid import grid_graph
 from clusterfug.segmentation.image import Rules
 from clusterfug.segmentation.panoptic import Panoptic
-from clusterfug.segmentation.quality import PanopticQuality, panoptic_quality
 from clusterfug.segmentation.pipeline import Outcome, Sample, Segmentation, segment, segment_many
+from clusterfug.segmentation.quality import PanopticQuality, panoptic_quality
 
 __all__ = [
     "Outcome",

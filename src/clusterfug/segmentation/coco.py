@@ -62,9 +62,7 @@ class CocoTruth:
         known = {*self.things, *self.stuff}
         for number, info in enumerate(annotation["segments_info"], 1):
             if info["id"] not in place or info["id"] == 0:
-                raise ValueError(
-                    f"{self.path} has a segment {info['id']} of {name} that {path} does not show"
-                )
+                raise ValueError(f"{self.path}: {path} does not show segment {info['id']} of {name}")
             if info["category_id"] not in known:
                 raise ValueError(
                     f"{self.path}: segment {info['id']} of {name} has the unknown category "
