@@ -17,10 +17,22 @@ OUT = Path(__file__).parent / "out"
 
 
 def data(name):
-    """Features of a shared data set in float32, exactly as stored; None where they are not at hand."""
+    """Features of a shared data set in float32, exactly as stored; None where they are not at hand.
+
+    NAME:COUNT is so many of its items, always the same ones.
+    """
+    features = _shared(name, "features.npy")
+    return None if features is None else features.astype(np.float32)
+
+
+def _shared(name, file):
     folder = os.environ.get("CLUSTERFUG_DATA")
-    path = Path(folder) / name / "features.npy" if folder else None
-    return np.load(path).astype(np.float32) if path and path.exists() else None
+    name, _, count = name.partition(":")
+    path = Path(folder) / name / file if folder else None
+    if not path or not path.exists():
+        return None
+    array = np.load(path)
+    return array[np.random.default_rng(0).permutation(len(array))[: int(count)]] if count else array
 
 
 def digits():
@@ -38,9 +50,7 @@ def truth(name):
         from sklearn.datasets import load_digits
 
         return load_digits().target
-    folder = os.environ.get("CLUSTERFUG_DATA")
-    path = Path(folder) / name / "labels.npy" if folder else None
-    return np.load(path) if path and path.exists() else None
+    return _shared(name, "labels.npy")
 
 
 def gemm(X, repeat=3):

@@ -46,14 +46,16 @@ def main():
         "algorithm": " ".join([solver, *options]),
         "seconds": statistics.median(seconds),
         "G": statistics.median(seconds) / gemm(X),
+        "objective": problem.objective(labels),
         "inside": problem.inside(labels),
         "clusters": len(np.unique(labels)),
         "peak MB": peak,
     }
     classes = truth(name)
     if classes is not None:
-        from sklearn.metrics import adjusted_mutual_info_score
+        from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
+        row["NMI"] = float(normalized_mutual_info_score(classes, labels))
         row["AMI"] = float(adjusted_mutual_info_score(classes, labels))
     print(json.dumps(row))
 

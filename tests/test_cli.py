@@ -116,7 +116,7 @@ def test_cluster_a_graph(run, tmp_path):
 def test_convert_round_trips(run, features, tmp_path):
     path, X = features
     previous = path
-    for ending in (".txt", ".csv", ".parquet", ".npz", ".npy"):
+    for ending in (".txt", ".csv", ".parquet", ".h5", ".npz", ".npy"):
         target = tmp_path / f"y{ending}"
         code, out, err = run("convert", previous, target)
         assert (code, out, err) == (0, f"{target}: 40 x 3 float32\n", "")
@@ -177,7 +177,7 @@ def nothing_but(folder, *names):
         (["cluster", "x.npy", "--memory-limit", "0"], "--memory-limit must be at least 1e-09, not 0"),
         (["cluster", "graph.txt", "--prefer", "large"], "--prefer goes with features"),
         (["cluster", "x.npy", "--weights", "x.npz"], "x.npz does not exist"),
-        (["cluster", "x.npy", "--weights", "graph.txt"], "must be a .npy, .csv or .parquet file"),
+        (["cluster", "x.npy", "--weights", "graph.txt"], "line 2: '0 1 1' is not a number"),
         (["cluster", "empty.csv"], "empty.csv holds no numbers"),
         (["demo", "-o", "x.npy"], "cannot write to x.npy: it is not a folder"),
         (["demo", "-o", "new", "-t", "nan"], "threshold must be a finite number"),
@@ -218,7 +218,7 @@ def nothing_but(folder, *names):
         (["inspect", "graph.txt"], "graph.txt holds a graph, not features"),
         (["inspect", "nan.npy"], "not finite: nan in row 3"),
         (["inspect", "x.npy", "--seed", "-1"], "seed must be at least 0"),
-        (["convert", "x.npy", "y.doc"], "must end in .npy, .npz, .csv, .parquet, .txt"),
+        (["convert", "x.npy", "y.doc"], "must end in .npy, .npz, .h5, .hdf5, .csv, .parquet, .txt"),
         (["convert", "nan.npy", "y.txt"], "not finite: nan in row 3"),
         (["convert", "graph.txt", "y.npy"], "must end in .txt, .npz"),
         (["convert", "graph.txt", "y.txt", "-t", "1"], "go with features; graph.txt holds a graph"),
@@ -259,6 +259,9 @@ def test_a_missing_extra_is_named(run, features, monkeypatch):
         2,
         "clusterfug: error: parquet files need pyarrow: pip install 'clusterfug[io]'\n",
     )
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    code, _, err = run("convert", features[0], features[0].with_name("x.hdf5"))
+    assert (code, err) == (2, "clusterfug: error: HDF5 files need h5py: pip install 'clusterfug[io]'\n")
 
 
 def test_version_and_help(run):

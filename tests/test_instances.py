@@ -1,5 +1,7 @@
 """Files: what is written is read back to the same bits, and broken files are named in one line."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,16 +10,18 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from clusterfug.graph import GraphProblem
+from clusterfug.instances.classes import read_classes
 from clusterfug.instances.files import (
     Features,
     check_writable,
     read,
     read_column,
+    read_labels,
     write_instance,
     write_labels,
 )
 
-ENDINGS = (".npy", ".npz", ".csv", ".parquet", ".txt")
+ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".csv", ".parquet", ".txt")
 FINITE = {"allow_nan": False, "allow_infinity": False}
 
 
@@ -113,6 +117,63 @@ def test_parquet_columns_and_vectors(tmp_path):
     path.write_bytes(b"PAR1 no")
     with pytest.raises(ValueError, match="not a readable"):
         read(path)
+
+
+def test_hdf5_by_name_or_shape(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5"
+
+    def write(**datasets):
+        with h5py.File(path, "w") as file:
+            for name, array in datasets.items():
+                file[name.replace("__", "/")] = array
+
+    write(features=np.eye(2), other=np.eye(3))
+    np.testing.assert_array_equal(read(path).array, np.eye(2))
+    write(labels=np.arange(3), train__deep__X=np.eye(3, dtype=np.float16))
+    assert read(path).array.dtype == np.float16
+    np.testing.assert_array_equal(read(path).array, np.eye(3))
+    for content, held in (
+        ({"a": np.eye(2), "b__c": np.eye(2)}, "a, b/c"),
+        ({"labels": np.arange(3)}, "labels"),
+        ({}, "nothing"),
+    ):
+        write(**content)
+        with pytest.raises(ValueError, match=f"or exactly one 2-D dataset; it holds {held}$"):
+            read(path)
+
+
+def test_hdf5_does_not_follow_links_to_other_files(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    write_instance(tmp_path / "other.h5", Features(np.eye(2)), 0.0)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["features"] = h5py.ExternalLink("other.h5", "/features")
+    with pytest.raises(ValueError, match="it holds nothing"):
+        read(tmp_path / "x.h5")
+
+
+def test_a_missing_extra_is_found_out_first(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r"pip install 'clusterfug\[io\]'"):
+        check_writable(tmp_path / "x.h5", (".h5",))
+
+
+def test_broken_hdf5(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5"
+    path.write_text("not HDF5")
+    with pytest.raises(ValueError, match=r"x\.h5 is not an HDF5 file"):
+        read(path)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("features", data=np.arange(1e4).reshape(100, 100), compression="gzip")
+    whole = path.read_bytes()
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2 : -100] = bytes(len(damaged[len(whole) // 2 : -100]))
+    for content in (whole[: len(whole) // 2], whole[:100], damaged):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"x\.h5 is broken: ") as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
 
 
 HEAD = "FACTORIZED COMPLETE MULTICUT\n0.4\n2 2\n"
@@ -228,6 +289,68 @@ def test_labels_in_every_format(tmp_path):
     np.save(tmp_path / "m.npy", np.eye(2))
     with pytest.raises(ValueError, match="one number per item"):
         read_column(tmp_path / "m.npy")
+
+
+def test_labels_from_lines_of_text(tmp_path):
+    path = tmp_path / "l.txt"
+    for lines in ("0\n1\n-1\n", "label\n0\n1\n-1\n", "0\r\n1\r\n-1"):
+        path.write_text(lines)
+        assert read_labels(path).tolist() == [0, 1, -1]
+        assert read_classes(path).tolist() == [0, 1, -1]
+    for lines, message in (
+        ("0\n0.5\n", "whole numbers: 0.5 is no label"),
+        ("0\nnan\n", "whole numbers: nan is no label"),
+        ("0\n1e17\n", "1e[+]17 is no label"),
+        ("0\ncat\n", "line 2: 'cat' is not a number"),
+        ("0\n0 1\n", "line 2: '0 1' is not a number"),
+    ):
+        path.write_text(lines)
+        with pytest.raises(ValueError, match=message):
+            read_labels(path)
+    np.save(tmp_path / "l.npy", ["cat", "dog"])
+    with pytest.raises(ValueError, match="must hold whole numbers, not <U3"):
+        read_labels(tmp_path / "l.npy")
+
+
+@pytest.mark.parametrize(
+    ("ending", "text", "classes"),
+    [
+        (".txt", "dog\ncat\ndog\n\n", [1, 0, 1]),
+        (".txt", "label\ndog\n-1\ncat\n", [1, -1, 0]),
+        (".txt", "New York\nRome, Italy\n", [0, 1]),
+        (".txt", "class\n3\n1\n", [3, 1]),
+        (".txt", "3\ncat\n", [0, 1]),
+        (".csv", "label\ndog\ncat\n", [1, 0]),
+        (".csv", "\ufefflabel\r\n7\r\n-1\r\n", [7, -1]),
+        (".csv", 'id,label\n0,"Rome, Italy"\n1,Bonn\n', [1, 0]),
+        (".csv", ",label,score\n0,5,.1\n1,4,.2\n", [5, 4]),
+        (".csv", "5\n4\n", [5, 4]),
+    ],
+)
+def test_classes_are_numbers_or_names(tmp_path, ending, text, classes):
+    path = tmp_path / f"t{ending}"
+    path.write_text(text, newline="")
+    assert read_classes(path).tolist() == classes
+
+
+@pytest.mark.parametrize(
+    ("ending", "text", "message"),
+    [
+        (".txt", "", "holds no labels"),
+        (".csv", "label\n", "holds no labels"),
+        (".txt", "cat\n\ndog\n", "line 2: the label is missing; -1 means no class"),
+        (".csv", "id,label\n0,cat\n1\n", "line 3: the label is missing"),
+        (".csv", "id,name\n0,cat\n", "must have one column, or one called 'label'"),
+        (".csv", "label\n0.5\n", "0.5 is no label"),
+        (".csv", f"label\n{'x' * 200_000}\n", "is broken: field larger"),
+    ],
+)
+def test_missing_classes_are_named_by_line(tmp_path, ending, text, message):
+    path = tmp_path / f"t{ending}"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_classes(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_unwritable_outputs_are_found_out_first(tmp_path):

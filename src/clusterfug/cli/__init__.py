@@ -9,14 +9,17 @@ import clusterfug
 from clusterfug.cli.cluster import cluster
 from clusterfug.cli.convert import convert
 from clusterfug.cli.demo import demo
+from clusterfug.cli.embed import embed
+from clusterfug.cli.evaluate import evaluate
 from clusterfug.cli.inspect import inspect
+from clusterfug.cli.segment import segment
 
 app = typer.Typer(
     name="clusterfug",
     help="Clustering without choosing the number of clusters: dense multicut on feature vectors.",
     add_completion=False,
 )
-for command in (cluster, inspect, convert, demo):
+for command in (cluster, inspect, evaluate, convert, embed, segment, demo):
     app.command()(command)
 
 INTERRUPTED = 130

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from clusterfug.cli.path import show_path
 from clusterfug.cli.shared import (
+    FEATURES,
     CenterOption,
     Index,
     JsonOption,
@@ -19,12 +20,13 @@ from clusterfug.cli.shared import (
     Prefer,
     ThresholdOption,
     console,
+    dense_problem,
     plain_table,
     progress,
 )
 
 if TYPE_CHECKING:
-    from clusterfug import Clustering, DenseProblem
+    from clusterfug import Clustering
 
 
 def cluster(
@@ -32,9 +34,8 @@ def cluster(
         Path,
         typer.Argument(
             metavar="FEATURES",
-            help="One row per item: .npy, .npz, .csv, .parquet, or a text file that starts with "
-            "FACTORIZED COMPLETE MULTICUT. Or an explicit graph: a text file that starts with "
-            "MULTICUT, or .npz as scipy saves a sparse matrix.",
+            help=f"{FEATURES} Or an explicit graph: a text file that starts with MULTICUT, or .npz as "
+            "scipy saves a sparse matrix.",
             show_default=False,
         ),
     ],
@@ -43,7 +44,7 @@ def cluster(
         str | None,
         typer.Option(
             help="Instead of a threshold: cost = <f_i, f_j> - alpha_i alpha_j. One number, or a "
-            ".npy or .csv file with one per item.",
+            ".npy, .csv, .parquet or .txt file with one per item.",
             show_default=False,
         ),
     ] = None,
@@ -51,7 +52,7 @@ def cluster(
     weights: Annotated[
         Path | None,
         typer.Option(
-            help="A .npy or .csv file with one weight per item (counts as that many items).",
+            help="One weight per item (counts as that many items): .npy, .csv, .parquet or .txt.",
             show_default=False,
         ),
     ] = None,
@@ -72,7 +73,7 @@ def cluster(
     init: Annotated[
         Path | None,
         typer.Option(
-            help="Labels to start from, one per item: .npy, or .csv with the column label.",
+            help="Labels to start from, one per item: .npy, .csv with the column label, .parquet or .txt.",
             show_default=False,
         ),
     ] = None,
@@ -190,10 +191,10 @@ def cluster(
         }
     else:
         metric = metric or Metric(instance.metric)
-        if threshold is None:
-            threshold = 0.4 if instance.threshold is None else instance.threshold
         options |= {"k": k, "ann": ann, "memory_limit": limit}
-        problem = _problem(instance.array, threshold, alpha, prefer, weights, metric, center)
+        problem = dense_problem(
+            instance, threshold, metric, center, alpha=alpha, prefer=prefer, weights=weights
+        )
         if values is not None:
             show_path(problem, values, options, plot, as_json)
             return
@@ -254,32 +255,3 @@ def _certificate(result: "Clustering") -> str:
     if last.move_optimal and last.join_optimal:
         return "; no single move or join improves it"
     return "" if last.name == "contraction" else "; stopped early"
-
-
-def _problem(
-    array: Any,
-    threshold: float,
-    alpha: str | None,
-    prefer: str,
-    weights: Path | None,
-    metric: str,
-    center: bool,
-) -> "DenseProblem":
-    """The problem that the options describe."""
-    from clusterfug import checks
-    from clusterfug.instances import files
-    from clusterfug.preprocess import mean_feature, prepare
-    from clusterfug.problem import DenseProblem
-
-    array = checks.features(array)
-    weight = None if weights is None else checks.weights(files.read_column(weights), len(array))
-    strength: Any = alpha
-    if alpha is not None:
-        try:
-            strength = float(alpha)
-        except ValueError:
-            strength = files.read_column(Path(alpha))
-    mean = mean_feature(array, weight) if center else None
-    return DenseProblem(
-        prepare(array, metric, mean), threshold, alpha=strength, prefer=prefer, sample_weight=weight
-    )

@@ -22,7 +22,7 @@ def convert(
         Path,
         typer.Argument(
             metavar="OUTPUT",
-            help="Features: .npy, .npz, .csv, .parquet or .txt. A graph: .txt or .npz.",
+            help="Features: .npy, .npz, .h5, .csv, .parquet or .txt. A graph: .txt or .npz.",
             show_default=False,
         ),
     ],

@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from clusterfug import DenseProblem
+    from clusterfug.instances.files import Features
 
 
 class Metric(StrEnum):
@@ -27,15 +31,11 @@ class Prefer(StrEnum):
     large = "large"
 
 
-FeaturesArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FEATURES",
-        help="One row per item: .npy, .npz, .csv, .parquet, or a text file that starts with "
-        "FACTORIZED COMPLETE MULTICUT.",
-        show_default=False,
-    ),
-]
+FEATURES = (
+    "One row per item: .npy, .npz, .h5, .csv, .parquet, or a text file that starts with "
+    "FACTORIZED COMPLETE MULTICUT."
+)
+FeaturesArgument = Annotated[Path, typer.Argument(metavar="FEATURES", help=FEATURES, show_default=False)]
 ThresholdOption = Annotated[
     float | None,
     typer.Option(
@@ -68,6 +68,37 @@ def plain_table() -> Table:
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     return table
+
+
+def dense_problem(
+    instance: "Features",
+    threshold: float | None,
+    metric: Metric | None,
+    center: bool,
+    *,
+    alpha: str | None = None,
+    prefer: Prefer = Prefer.small,
+    weights: Path | None = None,
+) -> "DenseProblem":
+    """The problem that a file of features and the options describe."""
+    from clusterfug import checks
+    from clusterfug.instances import files
+    from clusterfug.preprocess import mean_feature, prepare
+    from clusterfug.problem import DenseProblem
+
+    if threshold is None:
+        threshold = 0.4 if instance.threshold is None else instance.threshold
+    array = checks.features(instance.array)
+    weight = None if weights is None else checks.weights(files.read_column(weights), len(array))
+    strength: Any = alpha
+    if alpha is not None:
+        try:
+            strength = float(alpha)
+        except ValueError:
+            strength = files.read_column(Path(alpha))
+    mean = mean_feature(array, weight) if center else None
+    features = prepare(array, metric or instance.metric, mean)
+    return DenseProblem(features, threshold, alpha=strength, prefer=prefer, sample_weight=weight)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Files to arrays and back, by the ending of their name.
 
-Features: .npy (memory-mapped), .npz, .csv, .parquet, and the text format FACTORIZED COMPLETE MULTICUT.
-Graphs: .npz as scipy saves a sparse matrix, and the text format MULTICUT. Labels: .npy, .csv, .parquet.
+Features: .npy (memory-mapped), .npz, .h5, .csv, .parquet, and the text format FACTORIZED COMPLETE MULTICUT.
+Graphs: .npz as scipy saves a sparse matrix, and the text format MULTICUT. Labels: .npy, .csv, .parquet;
+read from .txt, too.
 Output appears under its name only when it is complete.
 """
 
@@ -17,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.graph import GraphProblem
-from clusterfug.instances import text
+from clusterfug.instances import hdf5, text
 
 LABEL_ENDINGS = (".npy", ".csv", ".parquet")
-FEATURE_ENDINGS = (".npy", ".npz", ".csv", ".parquet", ".txt")
+FEATURE_ENDINGS = (".npy", ".npz", *hdf5.ENDINGS, ".csv", ".parquet", ".txt")
 GRAPH_ENDINGS = (".txt", ".npz")
 
 
@@ -45,6 +46,8 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
         return Features(_read_npy(path))
     if ending == ".npz":
         return _read_npz(path)
+    if ending in hdf5.ENDINGS:
+        return Features(hdf5.read_features(path))
     if ending == ".csv":
         return Features(_read_csv(path, dtype))
     if ending == ".parquet":
@@ -61,15 +64,15 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
 
 
 def read_column(path: Path) -> NDArray[Any]:
-    """One number per item, from a .npy file, or a .csv or .parquet file of one column."""
+    """One number per item, from a .npy or .txt file, or a .csv or .parquet file of one column."""
     check_readable(path)
     ending = path.suffix.lower()
-    if ending not in LABEL_ENDINGS:
-        raise ValueError(f"{path} must be a .npy, .csv or .parquet file with one number per item")
-    if ending == ".csv":
+    if ending in (".csv", ".txt"):
         array = _read_csv(path, np.float64)
-    else:
+    elif ending in LABEL_ENDINGS:
         array = _read_npy(path) if ending == ".npy" else _read_parquet(path)
+    else:
+        raise ValueError(f"{path} must be a .npy, .csv, .parquet or .txt file with one number per item")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -79,10 +82,20 @@ def read_column(path: Path) -> NDArray[Any]:
 
 def read_labels(path: Path) -> NDArray[np.int64]:
     """One label per item, as `write_labels` writes them."""
-    column = read_column(path)
-    labels = column.astype(np.int64)
-    if np.any(labels != column):
-        raise ValueError(f"{path} must hold whole numbers: {column[labels != column][0]} is no label")
+    return whole_numbers(path, read_column(path))
+
+
+def whole_numbers(path: Path, column: NDArray[Any]) -> NDArray[np.int64]:
+    """The numbers of a file as labels."""
+    if column.dtype.kind not in "fiub":
+        raise ValueError(f"{path} must hold whole numbers, not {column.dtype}")
+    with np.errstate(invalid="ignore"):
+        labels = column.astype(np.int64)
+    wrong = labels != column
+    if column.dtype.kind == "f":
+        wrong |= np.abs(column) > 2**53  # beyond it, different labels may be the same float
+    if np.any(wrong):
+        raise ValueError(f"{path} must hold whole numbers: {column[wrong][0]} is no label")
     return labels
 
 
@@ -104,6 +117,8 @@ def write_instance(path: Path, instance: Instance, threshold: float) -> None:
         elif ending == ".npz":
             with part.open("wb") as binary:
                 np.savez(binary, features=array)
+        elif ending in hdf5.ENDINGS:
+            hdf5.write_features(part, array)
         elif ending == ".csv":
             header = ",".join(f"f{p}" for p in range(array.shape[1]))
             np.savetxt(part, array, text.format_of(array.dtype), ",", header=header, comments="")
@@ -134,8 +149,7 @@ def check_readable(path: Path) -> None:
         raise IsADirectoryError(f"{path} is a folder, not a file")
     if not os.access(path, os.R_OK):
         raise PermissionError(f"{path} may not be read: check its permissions")
-    if path.suffix.lower() == ".parquet":
-        _pyarrow()
+    _require_extra(path.suffix.lower())
 
 
 def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...] = ()) -> None:
@@ -145,8 +159,7 @@ def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...
     ending = path.suffix.lower()
     if ending not in endings:
         raise ValueError(f"cannot write {path}: its name must end in {', '.join(endings)}")
-    if ending == ".parquet":
-        _pyarrow()
+    _require_extra(ending)
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
@@ -278,6 +291,14 @@ def _write_sparse(path: Path, graph: GraphProblem) -> None:
     ends = (graph.edges[:, 0], graph.edges[:, 1])
     with path.open("wb") as file:
         save_npz(file, coo_array((graph.costs, ends), shape=(graph.n, graph.n)))
+
+
+def _require_extra(ending: str) -> None:
+    """A format that needs a package that is not there is found out before the work."""
+    if ending == ".parquet":
+        _pyarrow()
+    elif ending in hdf5.ENDINGS:
+        hdf5.require_h5py()
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -1,0 +1,106 @@
+"""What the scripts of the paper's tables and figures share: their options, and where results go."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+
+def arguments(description, needs_data=True):
+    """The options of a script; ends it, saying so, where there is no data."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--full", action="store_true", help="the real sizes, which takes long")
+    chosen = parser.parse_args()
+    if needs_data and not os.environ.get("CLUSTERFUG_DATA"):
+        print(f"{Path(sys.argv[0]).name} is left out: CLUSTERFUG_DATA does not name a folder of data")
+        sys.exit()
+    return chosen
+
+
+def write(name, title, parts, full=False):
+    """docs/results/NAME.md: a title, how to make it again, then text and tables."""
+    command = f"python benchmarks/paper/{name}.py" + (" --full" if full else "")
+    text = "\n\n".join([f"# {title}", f"`{command}`, two cores.", *parts]) + "\n"
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(text)
+    print(text)
+
+
+def table(headings, rows):
+    """A Markdown table; numbers to the right."""
+    right = [all(_is_number(row[t]) for row in rows) for t in range(len(headings))]
+    lines = [
+        "| " + " | ".join(headings) + " |",
+        "|" + "|".join("---:" if r else "---" for r in right) + "|",
+    ]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _is_number(cell):
+    return (
+        str(cell).strip("*-+%s ").replace(",", "").replace(".", "").replace("e", "").isdigit() or not cell
+    )
+
+
+def bold_best(cells, best=max):
+    """The cells of a row as text, the best of them in bold."""
+    top = best(cells)
+    return [f"**{cell:.1f}**" if cell == top else f"{cell:.1f}" for cell in cells]
+
+
+def nuclei():
+    """The 36 images as samples; the truth's background is a class of its own, 2."""
+    from clusterfug.segmentation import Panoptic, Sample
+
+    archive = np.load(Path(os.environ["CLUSTERFUG_DATA"]) / "nuclei" / "nuclei.npz")
+    samples = []
+    for t in range(36):
+        image, truth, embeddings, foreground = (archive[f"{k}{t:02d}"] for k in ("img", "gt", "emb", "fg"))
+        classes = np.where(truth > 0, 1, 2)
+        samples.append(
+            Sample(
+                f"img{t:02d}",
+                embeddings,
+                np.ones(foreground.shape, dtype=np.int64),
+                foreground / np.float32(255),
+                image,
+                Panoptic(classes, truth.astype(np.int64)),
+            )
+        )
+    return samples
+
+
+#: The nuclei come from three kinds of microscopes, which their sizes tell apart: our classes.
+KINDS = {
+    (256, 256): "fluorescence, small nuclei",
+    (360, 360): "fluorescence, large nuclei",
+    (256, 320): "stained tissue",
+}
+
+
+def kind(sample):
+    return KINDS[sample.image.shape[:2]]
+
+
+def figure(width=6.0, height=4.0, columns=1):
+    """A matplotlib figure and its axes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot.subplots(1, columns, figsize=(width, height), layout="constrained")
+
+
+def save(drawing, name):
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    drawing.savefig(RESULTS / f"{name}.png", dpi=110)
