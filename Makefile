@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints-dev.txt
 
-.PHONY: demo test check bench
+.PHONY: demo test check bench paper
 
 demo: .venv/installed
 	.venv/bin/clusterfug demo
@@ -25,11 +25,15 @@ bench: .venv/installed-bench
 	.venv/bin/python benchmarks/graphs.py
 	.venv/bin/python benchmarks/foundation.py
 	.venv/bin/python benchmarks/contraction.py
-	.venv/bin/python benchmarks/complexity.py
 	.venv/bin/python benchmarks/quality.py
 	.venv/bin/python benchmarks/optima.py
 	.venv/bin/python benchmarks/sweep.py
 	.venv/bin/python benchmarks/permuted.py
+
+# The paper's tables and figures at reduced size into docs/results; FULL=--full for the real sizes.
+PAPER = table1 table2 table3 table4 table5 figure1 figure4 hubs neighbours
+paper: .venv/installed-bench
+	for name in $(PAPER); do .venv/bin/python benchmarks/paper/$$name.py $(FULL) || exit 1; done
 
 .venv/bin/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'clusterfug needs Python >= 3.11, found ' + sys.version)"

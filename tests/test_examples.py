@@ -86,3 +86,24 @@ def test_images_of_a_folder_choose_their_threshold(tmp_path, rng):
     err = run("images.py", *given, "--images", tmp_path / "list.txt", code=1)
     assert err == f"images.py: {tmp_path / 'list.txt'} has 2 images, {tmp_path / 'x.npy'} 60 rows\n"
     assert "go with --features" in run("images.py", *given[2:], code=1)
+
+
+def test_segmentation_draws_cells_and_its_options_help(tmp_path):
+    out = run("segmentation.py", "-o", tmp_path / "objects.png")
+    scores = {line[:30].strip(): float(line[38:46]) for line in out.splitlines()[1:8]}
+    assert scores["0.5, position counts"] > scores["0.5, small ones dropped"] > scores["threshold 0.7"]
+    assert max(scores.values()) > 80
+    assert (tmp_path / "objects.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_segmentation_of_a_file(tmp_path, rng):
+    truth = np.kron([[1, 2], [3, 3]], np.ones((8, 8), dtype=int))
+    np.savez(tmp_path / "x.npz", embeddings=np.eye(4)[truth[::2, ::2]], truth_instance=truth)
+    out = run("segmentation.py", tmp_path / "x.npz", "-o", tmp_path / "x.png")
+    assert "threshold 0.5                        3   100.0   100.0   100.0" in out
+    assert "must hold an array 'embeddings'" in run("segmentation.py", empty(tmp_path), code=1)
+
+
+def empty(folder):
+    np.savez(folder / "empty.npz", nothing=np.zeros(1))
+    return folder / "empty.npz"

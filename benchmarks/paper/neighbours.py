@@ -16,7 +16,7 @@ def main():
     for name in sets:
         rows = []
         for k in KS:
-            row = run_one(name, 0.4, "dapplaec", repeat=3, k=k)
+            row = run_one(name, 0.4, "dapplaec", repeat=3 if full else 1, k=k)
             figures = f"{row['seconds']:.2f}", f"{row['G']:.2f}", f"{row['inside']:,.0f}"
             rows.append((k, *figures, f"{row['clusters']:,}", f"{row['AMI']:.3f}"))
         parts += [f"## {name}", table(("k", "t [s]", "in G", "inside", "clusters", "AMI"), rows)]

@@ -17,6 +17,11 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def slices(n: int, step: int) -> list[slice]:
     """0..n-1 in blocks of so many."""
     return [slice(start, min(n, start + step)) for start in range(0, n, step)]

@@ -1,6 +1,5 @@
 """solve_many: many problems side by side, one thread each."""
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from threading import Event
@@ -81,7 +80,7 @@ def solve_many(
     [2, 1]
     """
     checks.one_of("algorithm", algorithm, ALGORITHMS)
-    jobs = cores() if n_jobs in (None, -1) else checks.count("n_jobs", n_jobs)
+    jobs = blocks.cores() if n_jobs in (None, -1) else checks.count("n_jobs", n_jobs)
     named = isinstance(problems, Mapping)
     names = list(problems) if named else list(range(len(problems)))
     work = [problems[name] for name in names]
@@ -119,11 +118,6 @@ def solve_many(
     if errors:
         raise SolveManyError(results, {name: errors[name] for name in names if name in errors})
     return [result for result in results if result is not None]
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _size(problem: Any) -> int:

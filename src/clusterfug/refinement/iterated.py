@@ -26,6 +26,7 @@ _NODES = 1000  # of a neighbourhood at most
 _SHARE = 3  # a cluster has at most a third of them to itself
 _CLUSTERS = 100  # of a neighbourhood at most
 _STEPS = 20  # of shaking in an iteration at least; one per node otherwise
+_ROUNDS = 4  # of shaking when polishing, as long as they find something
 _POLISH = 4  # neighbourhoods that are only polished are shaken a quarter as long
 _PATIENCE = 50  # iterations without success, for every part of the problem
 _ROUNDING = 1e-12  # a gain counts if it is larger than this times the costs at a node
@@ -61,7 +62,7 @@ def polish(
         if not seen[i] and not budget.over():
             near = neighbourhood(problem, labels, int(i), nodes)
             seen[near.items] = True
-            labels = _shaken(labels, near, rng, 1 if problem.n <= WHOLE else _POLISH)
+            labels = _shaken(labels, near, rng, 1 if problem.n <= WHOLE else _POLISH, rounds=_ROUNDS)
     return labels
 
 
@@ -98,13 +99,21 @@ def _shake_parts(
 
 
 def _shaken(
-    labels: NDArray[np.int64], near: Neighbourhood, rng: np.random.Generator, share: int
+    labels: NDArray[np.int64], near: Neighbourhood, rng: np.random.Generator, share: int, rounds: int = 1
 ) -> NDArray[np.int64]:
-    """The labels with a better neighbourhood; the labels themselves if it found none."""
+    """The labels with a better neighbourhood; the labels themselves if it found none.
+
+    A round of shaking that finds nothing is the last.
+    """
     part = near.part
     before = part.inside[0]
     kernighan_lin(part)
-    shake(part, rng, max(_STEPS, len(part.labels) // share))
+    steps = max(_STEPS, len(part.labels) // share)
+    for _ in range(rounds):
+        last = part.inside[0]
+        shake(part, rng, -(-steps // rounds))
+        if not part.inside[0] > last + part.tolerance:
+            break
     if not part.inside[0] > before + part.tolerance:
         return labels
     better = labels.copy()
