@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.ndimage import gaussian_filter, zoom
 
-from clusterfug.segmentation import Panoptic, Sample, panoptic_quality, segment
+from clusterfug.segmentation import Panoptic, Rules, Sample, panoptic_quality, segment
 from clusterfug.segmentation.overlay import overlay
 from clusterfug.segmentation.pictures import write_picture
 from clusterfug.segmentation.samples import read_sample
@@ -74,10 +74,11 @@ def try_options(sample):
     """What every set of options finds, and how good that is; the best of them."""
     found = {}
     certain = {} if sample.confidence is None else {"confidence": sample.confidence, "min_confidence": 0.5}
-    shape = sample.semantic.shape if sample.image is None else sample.image.shape[:2]
     print(f"{'options':30}{'objects':>8}{'PQ':>8}{'SQ':>8}{'RQ':>8}")
     for name, options in OPTIONS.items():
-        result = segment(sample.embeddings, sample.semantic, [CELL], shape=shape, **certain, **options)
+        result = segment(
+            sample.embeddings, sample.semantic, [CELL], shape=sample.shape, **certain, **options
+        )
         line = f"{name:30}{result.n_instances:8}"
         pq = 0.0
         if sample.truth is not None:
@@ -94,7 +95,7 @@ def main():
     parser.add_argument("image", nargs="?", type=Path, help=".npz with embeddings of one thing class")
     parser.add_argument("-o", "--output", type=Path, default=Path("objects.png"), help="the picture")
     options = parser.parse_args()
-    sample = draw_cells() if options.image is None else read_sample(options.image, (CELL,))
+    sample = draw_cells() if options.image is None else read_sample(options.image, Rules(things=[CELL]))
     best, found = try_options(sample)
     write_picture(options.output, overlay(sample.image, found[best][1].maps, sample.truth, (CELL,)))
     print(f"\n{options.output}: {best}")

@@ -192,6 +192,7 @@ def test_a_thing_too_thin_for_the_embeddings_is_still_one_instance(rng):
     assert result.instance[0, 0] == 1
 
 
+@pytest.mark.large
 def test_the_number_of_jobs_does_not_matter(rng):
     embeddings, semantic, _ = scene(rng, 24, 32)
     embeddings += 0.5 * rng.normal(size=embeddings.shape)
@@ -279,13 +280,13 @@ def test_one_bad_image_does_not_stop_the_others(rng):
     def unreadable():
         raise OSError("the disk is gone")
 
-    samples = [
-        Sample("a", embeddings, semantic),
-        Sample("b", broken, semantic),
-        unreadable,
-        lambda: Sample("d", embeddings, semantic),
-    ]
-    outcomes = list(segment_many(samples, Rules(things=[1, 2]), names="abcd"))
+    samples = {
+        "a": Sample("a", embeddings, semantic),
+        "b": Sample("b", broken, semantic),
+        "c": unreadable,
+        "d": lambda: Sample("d", embeddings, semantic),
+    }
+    outcomes = list(segment_many(samples, Rules(things=[1, 2])))
     assert [outcome.name for outcome in outcomes] == ["a", "b", "c", "d"]
     assert "row 3, column 4" in str(outcomes[1].error)
     assert str(outcomes[2].error) == "the disk is gone"
@@ -294,9 +295,17 @@ def test_one_bad_image_does_not_stop_the_others(rng):
         assert same_partition(outcomes[t].segmentation.instance, truth)
 
 
+def test_images_may_have_the_same_name(rng):
+    embeddings, semantic, _ = scene(rng)
+    other = np.ones_like(embeddings)
+    samples = [Sample("x", embeddings, semantic), Sample("x", other, semantic)]
+    found = [(o.name, o.segmentation.n_instances) for o in segment_many(samples, Rules(things=[1]))]
+    assert found == [("x", 3), ("x", 1)]
+
+
 def test_many_images_are_solved_in_batches_of_limited_memory(rng, monkeypatch):
     embeddings, semantic, truth = scene(rng)
-    monkeypatch.setattr("clusterfug.segmentation.pipeline.BATCH_BYTES", 3 * embeddings.nbytes)
+    monkeypatch.setattr("clusterfug.segmentation.pipeline.BATCH_BYTES", 9 * embeddings.nbytes)
     read = []
 
     def reader(name):

@@ -7,7 +7,7 @@ import PIL.Image
 import pytest
 
 from clusterfug import cli
-from clusterfug.segmentation import Panoptic, panoptic_quality
+from clusterfug.segmentation import Panoptic, Rules, panoptic_quality
 from clusterfug.segmentation.cityscapes import find, from_train_ids, read_truth, write_instance_ids
 from clusterfug.segmentation.coco import CocoTruth, CocoWriter, read_segment_ids
 from clusterfug.segmentation.overlay import EDGE, MISSED, RIGHT, WRONG, overlay
@@ -62,7 +62,7 @@ def test_coco_files_read_back_as_what_was_written(tmp_path, rng):
     writer = CocoWriter(tmp_path, [24, 26], {26: "car"})
     writer.write("000000000139", maps, image_id=139, file_name="000000000139.jpg")
     truth = CocoTruth(writer.close())
-    assert truth.names == ["000000000139"]
+    assert list(truth.annotations) == ["000000000139"]
     assert truth.image_file("000000000139") == "000000000139.jpg"
     assert (truth.things, truth.stuff) == ((24, 26), (7,))
     same(truth.read("000000000139"), maps)
@@ -155,6 +155,12 @@ def test_cityscapes_classes_that_are_not_evaluated_are_void(tmp_path):
         read_truth(path)
 
 
+def test_cityscapes_has_no_class_zero(tmp_path):
+    zero = np.zeros((1, 1), dtype=int)
+    with pytest.raises(ValueError, match="class 0 is void in Cityscapes' format"):
+        write_instance_ids(tmp_path / "x.png", Panoptic(zero, zero + 1))
+
+
 def test_train_ids_become_ids():
     np.testing.assert_array_equal(from_train_ids(np.array([[0, 13, 18, 255, -1]])), [[7, 26, 33, -1, -1]])
 
@@ -211,19 +217,83 @@ def test_cityscapes_end_to_end(tmp_path, rng, capsys):
 def test_npz_files_need_embeddings_and_only_sometimes_classes(tmp_path, rng):
     file = tmp_path / "a.npz"
     np.savez(file, embeddings=rng.normal(size=(3, 4, 2)), truth_instance=np.eye(6, 8, dtype=int))
-    sample = read_sample(file, (5,))
+    sample = read_sample(file, Rules(things=[5]))
     assert np.all(sample.semantic == 5)
     np.testing.assert_array_equal(np.unique(sample.truth.semantic), [5, 6])
     with pytest.raises(ValueError, match="must hold an array 'semantic': there are 2 thing classes"):
-        read_sample(file, (5, 6))
+        read_sample(file, Rules(things=[5, 6]))
     np.savez(file, features=np.zeros((2, 2)))
     with pytest.raises(ValueError, match="must hold an array 'embeddings'"):
-        read_sample(file, (5,))
+        read_sample(file, Rules(things=[5]))
     file.write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"a\.npz is not a \.npz file"):
-        read_sample(file, (5,))
+        read_sample(file, Rules(things=[5]))
+    (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"has no \.npz files"):
-        find_samples(tmp_path / "empty" if (tmp_path / "empty").mkdir() is None else tmp_path, (5,))
+        find_samples(tmp_path / "empty", Rules(things=[5]))
+
+
+def test_void_in_a_truth_is_void_whatever_number_it_has(tmp_path, rng):
+    file = tmp_path / "a.npz"
+    classes = np.array([[5, 5, 255, -1], [5, 5, -2, 9]])
+    arrays = {"embeddings": rng.normal(size=(2, 4, 2)), "truth_semantic": classes}
+    np.savez(file, truth_instance=classes == 5, **arrays)
+    truth = read_sample(file, Rules(things=[5])).truth
+    np.testing.assert_array_equal(truth.semantic, [[5, 5, -1, -1], [5, 5, -1, 9]])
+    np.savez(file, truth_instance=np.full((2, 4), -3), **arrays)
+    with pytest.raises(ValueError, match=r"the truth in a\.npz must be 0, 1, 2, .*: there is a -3"):
+        read_sample(file, Rules(things=[5]))
+
+
+def test_pictures_of_the_same_name_are_an_error(folder, tmp_path, capsys):
+    for name in ("x/first.png", "y/first.png"):
+        path = tmp_path / "pictures" / name
+        path.parent.mkdir(parents=True)
+        write_picture(path, np.zeros((16, 32, 3), dtype=np.uint8))
+    code, _, errors = run(capsys, "segment", folder, "--things", 26, "--images", tmp_path / "pictures")
+    assert code == 2
+    assert "are pictures of the same name" in errors
+
+
+def test_a_picture_is_decoded_only_if_its_format_is_known(tmp_path):
+    path = tmp_path / "x.png"
+    path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\n")
+    with pytest.raises(ValueError, match=r"x\.png is not a readable picture"):
+        read_picture(path)
+
+
+def test_the_truth_is_never_overwritten(folder, tmp_path, capsys):
+    run(capsys, "segment", folder, "--things", 26, "--format", "coco", "-o", tmp_path / "data")
+    before = (tmp_path / "data" / "panoptic.json").read_bytes()
+    code, _, errors = run(
+        capsys,
+        *("segment", folder, "--truth", tmp_path / "data" / "panoptic.json"),
+        *("--format", "coco", "-o", tmp_path / "data"),
+    )
+    assert code == 2
+    assert "the truth is there; choose another folder" in errors
+    assert (tmp_path / "data" / "panoptic.json").read_bytes() == before
+
+
+def test_an_image_that_cannot_be_written_is_not_scored(folder, tmp_path, capsys):
+    code, out, _ = run(
+        capsys,
+        "segment",
+        folder,
+        "--things",
+        "26,7",
+        "--format",
+        "coco",
+        "--offset",
+        2,
+        "-o",
+        tmp_path,
+        "--json",
+    )
+    assert code == 2
+    found = json.loads(out)
+    assert (found["images"], found["quality"]) == (0, None)
+    assert not (tmp_path / "panoptic.json").exists()
 
 
 def test_overlay_shows_what_is_right_wrong_and_missed():
@@ -343,7 +413,9 @@ def test_bad_images_are_named_and_the_others_finish(folder, tmp_path, capsys):
         (("--things", "26", "--overlays"), "--overlays needs a folder"),
         (("--truth", "nowhere"), "must be a folder with Cityscapes' gtFine/, or a panoptic JSON"),
         (("--things", "26", "--images", "nowhere"), "is not a folder of pictures"),
-        (("--things", "26", "-j", "0"), "n_jobs must be at least 1"),
+        (("--things", "26", "-j", "0"), "--jobs must be at least 1"),
+        (("--things", "26", "--offset", "0"), "--offset must be at least 1"),
+        (("--things", "26", "-a", "gaec", "--time-limit", "3"), "time_limit goes with refinement"),
     ],
 )
 def test_bad_calls_are_one_line(folder, capsys, arguments, message):

@@ -52,7 +52,8 @@ def main():
         "threshold. *components*: connected components of the foreground. *sparse*: GAEC on a grid graph "
         "with ten edges per pixel. *dense*: `auto` on all pairs of pixels; *position*: similarity falls "
         "with the squared distance (`position=1`). Node labels are repeated 2 x 2; *whole road*: with "
-        "position, upsampled by features, instances cut into connected regions, those under 20 pixels dropped.",
+        "position, upsampled by features, instances cut into connected regions, those under 20 pixels "
+        "dropped.",
         table(("images", *columns), rows),
         "Embeddings of different nuclei of one image are often alike when the nuclei are far apart. A grid "
         "whose longest edge spans 16 pixels cannot confuse them; all pairs can, unless position counts.",

@@ -35,7 +35,7 @@ def main():
     ]
     for threshold in (0.4, 0.7):
         rules = Rules(things=[1], threshold=threshold, **PLAIN)
-        images = [Image(rules, s.embeddings, s.semantic, s.confidence, s.image.shape[:2]) for s in samples]
+        images = [Image(rules, s.embeddings, s.semantic, s.confidence, s.shape) for s in samples]
         problems = [image.problems[1] for image in images]
         rows = []
         for algorithm in ALGORITHMS:

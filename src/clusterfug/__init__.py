@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clusterfug.estimator import DenseMulticut
-    from clusterfug.many import solve_many
+    from clusterfug.many import SolveManyError, solve_many
     from clusterfug.path import ThresholdPath, threshold_path
     from clusterfug.problem import DenseProblem, objective
     from clusterfug.result import Clustering
@@ -20,6 +20,7 @@ __all__ = [
     "Clustering",
     "DenseMulticut",
     "DenseProblem",
+    "SolveManyError",
     "ThresholdPath",
     "dense_multicut",
     "multicut",
@@ -32,6 +33,7 @@ _HOME = {
     "Clustering": "result",
     "DenseMulticut": "estimator",
     "DenseProblem": "problem",
+    "SolveManyError": "many",
     "ThresholdPath": "path",
     "dense_multicut": "solve",
     "multicut": "solve",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock, local
+from threading import Event, Lock, local
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,10 @@ def slices(n: int, step: int) -> list[slice]:
 
 def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
     """Call the function for every block; it must not matter which goes first."""
+    look()
     blocks = list(blocks)
     with _one_blas_thread() as threads:
-        if threads == 1 or len(blocks) == 1 or getattr(_here, "alone", False):
+        if threads == 1 or len(blocks) == 1 or _here.alone:
             for block in blocks:
                 function(block)
             return
@@ -43,18 +44,38 @@ def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
             wait(running)  # after Ctrl-C too: nobody writes behind our back
 
 
+class _Here(local):
+    """What holds for one thread."""
+
+    alone = False
+    stop: Event | None = None
+
+
+_here = _Here()
+
+
 @contextmanager
-def alone() -> Iterator[None]:
-    """This thread does all its work itself, as one of several that work side by side."""
+def alone(stop: Event | None = None) -> Iterator[None]:
+    """This thread does all its work itself, as one of several side by side, until `stop` is set."""
     with _one_blas_thread():
-        _here.alone = True
+        _here.alone, _here.stop = True, stop
         try:
             yield
         finally:
-            _here.alone = False
+            _here.alone, _here.stop = False, None
 
 
-_here = local()
+def is_alone() -> bool:
+    return _here.alone
+
+
+def look() -> None:
+    """Called now and then by long work: KeyboardInterrupt if this thread is to stop.
+
+    Ctrl-C itself reaches only the main thread.
+    """
+    if _here.stop is not None and _here.stop.is_set():
+        raise KeyboardInterrupt
 
 
 class _Limit:

@@ -1,7 +1,7 @@
 """solve_many: many problems side by side, one thread each."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Event
 from typing import Any
 
@@ -10,9 +10,12 @@ import numpy as np
 from clusterfug import blocks, checks
 from clusterfug.graph import GraphProblem
 from clusterfug.kernels import Progress
+from clusterfug.problem import DenseProblem
 from clusterfug.result import Clustering
-from clusterfug.run import INTERRUPTED
+from clusterfug.run import Refinement
 from clusterfug.solve import ALGORITHMS, dense_multicut, multicut
+
+_REFINEMENT = ("refine", "init", "time_limit", "max_iter", "random_state")
 
 
 class SolveManyError(RuntimeError):
@@ -34,6 +37,9 @@ class SolveManyError(RuntimeError):
             f"this error's .results; {'; '.join(shown)}"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SolveManyError, (self.results, self.errors)
+
 
 def solve_many(
     problems: Sequence[Any] | Mapping[Any, Any],
@@ -45,8 +51,8 @@ def solve_many(
 ) -> list[Clustering]:
     """Solve many problems side by side: the largest first, each on one thread.
 
-    Every result is what `dense_multicut` or `multicut` would have returned. A problem that fails does
-    not stop the others.
+    Every result is what `dense_multicut` or `multicut` would have returned (of "gaec", up to rounding). A
+    problem that fails does not stop the others.
 
     Parameters
     ----------
@@ -56,8 +62,8 @@ def solve_many(
     n_jobs : int, optional
         Problems solved at a time; all cores by default.
     algorithm : str, default="auto"
-        As for `dense_multicut` (or `multicut`), which also takes the other options; `time_limit` is per
-        problem.
+        As for `dense_multicut` (or `multicut`), which also takes the other options. `time_limit` is per
+        problem; a Generator as `random_state` has a child for each, in their order.
     callback : callable, optional
         Called as ``callback("problems", done, total)`` after each.
 
@@ -81,32 +87,27 @@ def solve_many(
     """
     checks.one_of("algorithm", algorithm, ALGORITHMS)
     jobs = blocks.cores() if n_jobs in (None, -1) else checks.count("n_jobs", n_jobs)
-    named = isinstance(problems, Mapping)
-    names = list(problems) if named else list(range(len(problems)))
+    Refinement(algorithm, **{name: options[name] for name in _REFINEMENT if name in options})  # validated
+    names = list(problems) if isinstance(problems, Mapping) else list(range(len(problems)))
     work = [problems[name] for name in names]
+    seeds = _seeds(options.pop("random_state", 0), len(work))
     stop = Event()
 
-    def solve(problem: Any) -> Clustering:
-        def look(phase: str, done: int, total: int) -> None:
-            if stop.is_set():
-                raise KeyboardInterrupt
-
-        with blocks.alone():
+    def solve(problem: Any, seed: Any) -> Clustering:
+        with blocks.alone(stop):
             run = multicut if isinstance(problem, GraphProblem) else dense_multicut
-            return run(problem, algorithm=algorithm, callback=look, **options)
+            return run(problem, algorithm=algorithm, random_state=seed, callback=_look, **options)
 
     results: list[Clustering | None] = [None] * len(work)
     errors: dict[Any, Exception] = {}
     with ThreadPoolExecutor(min(jobs, max(1, len(work))), thread_name_prefix="clusterfug-many") as pool:
         largest_first = sorted(range(len(work)), key=lambda t: -_size(work[t]))
-        running: dict[Future[Clustering], int] = {pool.submit(solve, work[t]): t for t in largest_first}
+        running = {pool.submit(solve, work[t], seeds[t]): t for t in largest_first}
         try:
             for done, future in enumerate(as_completed(running), 1):
                 t = running[future]
                 try:
                     results[t] = future.result()
-                    if results[t].trace[-1].name == INTERRUPTED:  # type: ignore[union-attr]
-                        raise KeyboardInterrupt
                 except Exception as error:
                     errors[names[t]] = error
                 if callback is not None:
@@ -120,8 +121,24 @@ def solve_many(
     return [result for result in results if result is not None]
 
 
+def _look(phase: str, done: int, total: int) -> None:
+    blocks.look()
+
+
+def _seeds(random_state: Any, n: int) -> list[Any]:
+    """One for each problem: a seed is the same for all, a Generator has a child for each."""
+    if isinstance(random_state, np.random.Generator):
+        return list(random_state.spawn(n))
+    return [random_state] * n
+
+
 def _size(problem: Any) -> int:
     """Work to expect, roughly: pairs of items, or edges."""
     if isinstance(problem, GraphProblem):
         return len(problem.costs)
-    return problem.n**2 if hasattr(problem, "n") else (np.shape(problem) or (0,))[0] ** 2
+    if isinstance(problem, DenseProblem):
+        return problem.n**2
+    try:
+        return len(problem) ** 2
+    except TypeError:  # it is no array, and will fail
+        return 0

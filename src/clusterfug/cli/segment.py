@@ -134,6 +134,7 @@ def segment(
 ) -> None:
     """Partition the pixels of images into objects; say how good that is where the truth is known."""
     from clusterfug import checks
+    from clusterfug.run import Refinement
     from clusterfug.segmentation import Rules, segment_many
     from clusterfug.segmentation.outputs import Output
     from clusterfug.segmentation.quality import count, match, quality
@@ -142,6 +143,10 @@ def segment(
 
     known = GRAPH_ALGORITHMS if graph == Graph.grid else ALGORITHMS
     checks.one_of(f"algorithm for --graph {graph.value}", algorithm, known)
+    Refinement(algorithm, time_limit=time_limit, random_state=seed)  # validates them
+    if jobs is not None:
+        checks.count("--jobs", jobs)
+    checks.count("--offset", offset)
     if overlays and output is None:
         raise ValueError("--overlays needs a folder to write to: -o FOLDER")
     truths = None if truth is None else Truths(truth)
@@ -160,41 +165,49 @@ def segment(
         upsample=upsample.value,
         graph=graph.value,
     )
-    readers = find_samples(source, rules.things, pictures=images, truth=truths, train_ids=train_ids)
+    readers = find_samples(source, rules, pictures=images, truth=truths, train_ids=train_ids)
     compared = rules.things, rules.stuff or ()
     writer = None if output is None else Output(output, form.value, rules, offset, overlays, truths)
     failed: dict[str, str] = {}
     counts: Any = 0
     done = instances = scored = 0
     start = time.perf_counter()
-    with progress() as callback:
-        for name, sample, result, error in segment_many(
-            readers.values(),
-            rules,
-            names=readers,
-            n_jobs=jobs,
-            algorithm=algorithm,
-            callback=callback,
-            time_limit=time_limit,
-            random_state=seed,
-        ):
-            try:
-                if error is not None or sample is None or result is None:
-                    raise error or ValueError("it could not be read")
-                if sample.truth is not None:
-                    counts = counts + count(match(result.maps, sample.truth, *compared))
-                    scored += 1
-                if writer is not None:
-                    writer.write(sample, result.maps)
-            except (ValueError, TypeError, OSError, MemoryError) as wrong:
-                failed[name] = " ".join(str(wrong).split())
-                continue
-            done += 1
-            instances += result.n_instances
+    try:
+        with progress() as callback:
+            for name, sample, result, error in segment_many(
+                readers,
+                rules,
+                n_jobs=jobs,
+                algorithm=algorithm,
+                callback=callback,
+                time_limit=time_limit,
+                random_state=seed,
+            ):
+                try:
+                    if error is not None or sample is None or result is None:
+                        raise error or ValueError("it could not be read")
+                    found = None
+                    if sample.truth is not None:
+                        found = count(match(result.maps, sample.truth, *compared))
+                    if writer is not None:
+                        writer.write(sample, result.maps)
+                except Exception as wrong:
+                    failed[name] = " ".join(str(wrong).split()) or type(wrong).__name__
+                    continue
+                if found is not None:
+                    counts, scored = counts + found, scored + 1
+                done += 1
+                instances += result.n_instances
+    except KeyboardInterrupt:
+        if writer is not None:
+            writer.close()
+        kept = "nothing was written" if writer is None else f"{done} images are finished in {output}"
+        typer.echo(f"clusterfug: interrupted; {kept}", err=True)
+        raise SystemExit(130) from None
     seconds = time.perf_counter() - start
     if writer is not None:
         writer.close()
-    found = quality(counts, *compared) if scored else None
+    scores = quality(counts, *compared) if scored else None
     if as_json:
         about = {
             "images": done,
@@ -203,12 +216,12 @@ def segment(
             "threshold": rules.threshold,
             "algorithm": algorithm,
             "seconds": seconds,
-            "quality": None if found is None else found.as_dict(),
+            "quality": None if scores is None else scores.as_dict(),
             "output": None if output is None else str(output),
         }
         typer.echo(json.dumps(about))
     elif done:
-        _print(done, instances, seconds, output, found, {} if truths is None else truths.names)
+        _print(done, instances, seconds, output, scores, {} if truths is None else truths.names)
     for name, message in failed.items():
         typer.echo(f"clusterfug: error: {name}: {message}", err=True)
     if failed:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug import blocks
 from clusterfug.contraction.history import MERGE, record
 from clusterfug.costs import Floats, Ints
 from clusterfug.kernels import Progress, kernel
@@ -73,6 +74,7 @@ def gaec(
     for start in range(0, m, _WORK):
         add_edges(graph, heap, start, min(m, start + _WORK))
     while (status := contract(graph, heap, _WORK)) != FINISHED:
+        blocks.look()
         if status == HEAP_FULL:
             drop_stale(graph, heap)
             if 2 * graph.counts[HEAP] > len(heap.costs) - 2 * m:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug import blocks
 from clusterfug.contraction.greedy import MERGES, State, merge, score, start
 from clusterfug.contraction.history import MERGE, labels_of_merges, record
 from clusterfug.contraction.queue import largest_key, next_at, set_key
@@ -77,6 +78,7 @@ def _round(
     state = start(problem)
     add_all(arcs, state)
     while not contract(problem.rows, arcs, state, _WORK):
+        blocks.look()
         if progress is not None:
             progress("contraction", int(total - n + state.counts[MERGES]), total)
     return state.merges[: state.counts[MERGES]].copy()

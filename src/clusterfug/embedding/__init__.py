@@ -24,7 +24,7 @@ from clusterfug.blocks import cores
 from clusterfug.embedding.encoder import Encoder
 from clusterfug.embedding.unfinished import Unfinished
 from clusterfug.instances import files
-from clusterfug.instances.images import beside, class_folders, find, look, read_labels, write_beside
+from clusterfug.instances.images import beside, class_folders, find, labels_of_images, look, write_beside
 
 #: Of ImageNet, with pixels from 0 to 1: what most encoders of images were trained with.
 MEAN = (0.485, 0.456, 0.406)
@@ -93,7 +93,7 @@ def embed(
         files.check_writable(path, (path.suffix,), inputs)
     callback("images", 0, 1)
     folder, names = find(images)
-    known = class_folders(names) if labels is None else read_labels(Path(labels), names)
+    known = class_folders(names) if labels is None else labels_of_images(Path(labels), names)
     encoder = Encoder(model, size, mean, std, layer, batch)
     resize = round(encoder.size * 8 / 7) if resize is None else checks.count("resize", resize)
     if resize < encoder.size:

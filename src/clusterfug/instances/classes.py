@@ -20,8 +20,17 @@ def read_classes(path: Path) -> NDArray[np.int64]:
     names = _read_names(path)
     if all(map(text.is_number, names)):
         return files.whole_numbers(path, np.array(names, dtype=np.float64))
-    number = {name: at for at, name in enumerate(sorted(set(names) - {"-1"}))} | {"-1": -1}
-    return np.array([number[name] for name in names])
+    known = [name for name in names if name != "-1"]
+    numbers = np.full(len(names), -1)
+    numbers[[name != "-1" for name in names]] = numbered(known)[0]
+    return numbers
+
+
+def numbered(names: list[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Classes in alphabetical order are numbered 0, 1, ...; and what they are called."""
+    classes = sorted(set(names))
+    number = {name: at for at, name in enumerate(classes)}
+    return np.array([number[name] for name in names], dtype=np.int64), tuple(classes)
 
 
 def _read_names(path: Path) -> list[str]:

@@ -196,15 +196,22 @@ def _read_npy(path: Path) -> NDArray[Any]:
     return _from_numpy(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def _read_npz(path: Path) -> Instance:
+def read_archive(path: Path, wanted: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """The arrays of a .npz file, or those of some names that are in it."""
+    check_readable(path)
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is not a .npz file")
 
     def load() -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            return {name: archive[name] for name in archive.files if wanted is None or name in wanted}
 
-    arrays = _from_numpy(path, load)
+    arrays: dict[str, Any] = _from_numpy(path, load)
+    return arrays
+
+
+def _read_npz(path: Path) -> Instance:
+    arrays = read_archive(path)
     if {"format", "shape", "data"} <= set(arrays):
         from scipy.sparse import load_npz
 
@@ -222,6 +229,8 @@ def _from_numpy(path: Path, load: Callable[[], Any]) -> Any:
     """load(), with whatever a broken file makes NumPy or SciPy raise in one line."""
     try:
         return load()
+    except MemoryError:
+        raise
     except Exception as error:
         if "pickle" in str(error) or "Python objects" in str(error):
             raise ValueError(

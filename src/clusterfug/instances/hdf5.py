@@ -22,6 +22,8 @@ def read_features(path: Path) -> NDArray[Any]:
             if name is not None:
                 return np.asarray(datasets[name][()])
             held = ", ".join(datasets) or "nothing"
+    except MemoryError:
+        raise
     except Exception as error:  # whatever a broken file makes HDF5 raise
         raise ValueError(f"{path} is broken: {' '.join(str(error).split())}") from error
     raise ValueError(

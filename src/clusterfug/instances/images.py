@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.instances import files
+from clusterfug.instances.classes import numbered
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 
 #: What is decoded, whatever the name of a file says: Pillow runs other programs for some formats.
-_FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP")
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP")
 #: An image longer than so many times its width is cut first: its enlarged copy could fill the memory.
 _LONGEST = 16
 
@@ -52,10 +53,15 @@ def _below(folder: Path) -> list[str]:
     def fail(error: OSError) -> None:
         raise OSError(f"the folder {error.filename} may not be read: {error.strerror}") from error
 
-    names = []
+    names: list[str] = []
+    seen: set[Path] = set()  # links between folders would lead round in circles
     for place, folders, here in os.walk(folder, onerror=fail, followlinks=True):
-        at = Path(place).resolve()  # a link to a folder above would lead round in circles
-        folders[:] = [f for f in folders if f[0] != "." and not at.is_relative_to((at / f).resolve())]
+        at = Path(place).resolve()
+        if at in seen:
+            folders.clear()
+            continue
+        seen.add(at)
+        folders[:] = sorted(f for f in folders if f[0] != ".")
         images = (name for name in here if name[0] != "." and name.lower().endswith(ENDINGS))
         names += [(Path(place) / name).relative_to(folder).as_posix() for name in images]
     return sorted(names)
@@ -66,10 +72,10 @@ def class_folders(names: list[str]) -> Labels | None:
     classes = [name.split("/")[0] for name in names]
     if not all("/" in name for name in names) or len(set(classes)) < 2:
         return None
-    return _numbered(classes)
+    return Labels(*numbered(classes))
 
 
-def read_labels(path: Path, names: list[str]) -> Labels:
+def labels_of_images(path: Path, names: list[str]) -> Labels:
     """The label of every image: lines `name label`, or one whole number per image in their order."""
     files.check_readable(path)
     content = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
@@ -89,7 +95,7 @@ def read_labels(path: Path, names: list[str]) -> Labels:
     labels = _looked_up(path, table, names)
     with suppress(ValueError, OverflowError):  # numbers stay what they are
         return Labels(np.array([int(label) for label in labels], dtype=np.int64), ())
-    return _numbered(labels)
+    return Labels(*numbered(labels))
 
 
 def _in_order(path: Path, words: list[str], n: int) -> Labels:
@@ -115,13 +121,6 @@ def _looked_up(path: Path, table: dict[str, str], names: list[str]) -> list[str]
     return [table[key] for key in keys]
 
 
-def _numbered(labels: list[str]) -> Labels:
-    """Classes in alphabetical order are numbered 0, 1, ..."""
-    classes = sorted(set(labels))
-    number = {name: i for i, name in enumerate(classes)}
-    return Labels(np.array([number[label] for label in labels], dtype=np.int64), tuple(classes))
-
-
 def look(folder: Path, size: int, resize: int, name: str) -> NDArray[np.uint8] | str:
     """The pixels of an image, or in one line why there are none."""
     from PIL import UnidentifiedImageError
@@ -141,7 +140,7 @@ def read_image(path: Path, size: int, resize: int) -> NDArray[np.uint8]:
     """The (size, size, 3) middle of an image whose shorter side is brought to `resize` pixels."""
     from PIL import Image, ImageOps
 
-    with Image.open(path, formats=_FORMATS) as file:
+    with Image.open(path, formats=FORMATS) as file:
         file.load()
         image: Image.Image = file
         with suppress(Exception):  # with broken EXIF data it is taken as it lies

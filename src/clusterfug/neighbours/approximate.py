@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from clusterfug import blocks
 from clusterfug.costs import Floats, Ints, Rows, cost_to_item, query_of_item
 from clusterfug.kernels import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, insert
@@ -41,7 +42,7 @@ def approximate(
             if progress is not None:
                 progress("neighbours", stop, 2 * n)
     finally:
-        faiss.omp_set_num_threads(threads)
+        faiss.omp_set_num_threads(1 if blocks.is_alone() else threads)
     for start, stop in parts:
         _, nominees = searcher.search(problem.queries(start, stop, np.float32, query_scale, spare), k + 1)
         keep(problem.rows, nominees, start, *found)

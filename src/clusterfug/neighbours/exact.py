@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug import blocks
 from clusterfug.costs import Floats, Ints, Rows, cost_to_item, query_of_item
 from clusterfug.kernels import Progress, kernel, reduction
 from clusterfug.problem import DenseProblem
@@ -62,6 +63,7 @@ def _nominate(
     ids = np.full((n, count), -1, dtype=np.int32)
     scores = np.empty((min(n, _BLOCK), min(n, _BLOCK)), dtype=np.float32)
     for top in range(0, n, _BLOCK):
+        blocks.look()
         bottom = min(n, top + _BLOCK)
         queries = problem.queries(top, bottom, np.float32, query_scale, spare=1)
         queries[:, -1] = slack[top:bottom] * query_scale

@@ -3,6 +3,8 @@
 import math
 import time
 
+from clusterfug import blocks
+
 
 class Budget:
     """A time limit in seconds from now and a number of iterations; without them it is never over."""
@@ -15,6 +17,7 @@ class Budget:
 
     def over(self) -> bool:
         """Whether the time is up."""
+        blocks.look()
         return self._limit is not None and self._seconds() >= self._limit
 
     def spend(self) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug import blocks
 from clusterfug.costs import Floats, Ints
 from clusterfug.graph import Adjacency, GraphProblem
 from clusterfug.kernels import Progress, kernel
@@ -78,8 +79,11 @@ def _clusters(graph: GraphProblem, labels: NDArray[np.int64]) -> Clusters:
 
 def _pass(graph: GraphProblem, clusters: Clusters, order: NDArray[np.int64]) -> int:
     step = max(1, _WORK * graph.n // (2 * len(graph.costs) + graph.n))
-    parts = range(0, graph.n, step)
-    return sum(move_nodes(graph.adjacency, clusters, order[start : start + step]) for start in parts)
+    moved = 0
+    for start in range(0, graph.n, step):
+        blocks.look()
+        moved += move_nodes(graph.adjacency, clusters, order[start : start + step])
+    return moved
 
 
 @kernel

@@ -85,6 +85,7 @@ def first_moves(
     for _ in range(_FIRST_PASSES):
         moved = 0
         for start in range(0, n, step):
+            blocks.look()
             moved += neighbour_pass(problem.rows, clusters, ids, order[start : start + step])
         if moved < _ENOUGH * n:
             break

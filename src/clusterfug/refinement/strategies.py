@@ -88,14 +88,15 @@ def _polished(
     second_start: bool,
     shaken: bool,
 ) -> Steps:
-    singletons = init is None or problem.inside(init) < 0
-    if singletons or second_start:
+    partners = None
+    if init is None or problem.inside(init) < 0:
         partners = road_of(problem).partners(problem, progress)
-    if init is None or singletons:
         init = multilevel(problem, budget, partners=partners)
     refined = refine(problem, or_all_together(problem, init), budget)
     yield "multilevel", refined
     if second_start and not budget.over():
+        if partners is None:
+            partners = road_of(problem).partners(problem, progress)
         refined = _better(problem, refined, _from_contraction(problem, partners, budget))
         yield "contraction", refined
     if shaken and not budget.over():

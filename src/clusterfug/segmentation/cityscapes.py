@@ -95,6 +95,8 @@ def from_train_ids(semantic: NDArray[np.integer]) -> NDArray[np.int64]:
 
 def write_instance_ids(path: Path, maps: Panoptic, things: tuple[int, ...] = THINGS) -> None:
     """An instanceIds PNG of 16 bits; void is 0."""
+    if np.any(maps.semantic == 0):
+        raise ValueError(f"cannot write {path}: class 0 is void in Cityscapes' format; count from 1")
     if maps.semantic.max() > 64:
         raise ValueError(f"cannot write {path}: Cityscapes has no room for class {maps.semantic.max()}")
     _, ids = segments(maps, things, OFFSET)

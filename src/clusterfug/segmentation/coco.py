@@ -20,7 +20,7 @@ _LARGEST = 1 << 24
 
 
 class CocoTruth:
-    """A panoptic JSON with its PNGs: `names`, `things`, `stuff`, and the map of each image."""
+    """A panoptic JSON with its PNGs: `things`, `stuff`, and the map of each image."""
 
     def __init__(self, path: Path, pictures: Path | None = None) -> None:
         self.path = path
@@ -32,6 +32,8 @@ class CocoTruth:
             self.things = tuple(sorted(c["id"] for c in self.categories if c["isthing"]))
             self.stuff = tuple(sorted(c["id"] for c in self.categories if not c["isthing"]))
             self.annotations = {Path(a["file_name"]).stem: a for a in content["annotations"]}
+            for annotation in self.annotations.values():
+                annotation["image_id"], annotation["segments_info"]  # both must be there
             self.images = {image["id"]: image["file_name"] for image in content.get("images", ())}
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
@@ -41,10 +43,6 @@ class CocoTruth:
             raise FileNotFoundError(
                 f"{path} has its PNGs in the folder {self.pictures}, which does not exist"
             )
-
-    @property
-    def names(self) -> list[str]:
-        return sorted(self.annotations)
 
     def image_file(self, name: str) -> str | None:
         """The file name of the picture itself."""

@@ -104,6 +104,13 @@ class Image:
         self.nodes = {c: self._nodes(c) for c in rules.things if np.any(self.coarse == c)}
 
     @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        arrays = [self.features, self.semantic, self.coarse]
+        arrays += [array for nodes in self.nodes.values() for array in (nodes.mask, nodes.rows)]
+        return sum(array.nbytes for array in arrays)
+
+    @property
     def problems(self) -> dict[int, DenseProblem | GraphProblem]:
         """One problem per thing class that is there."""
         return {c: self._problem(nodes, self.rules.thresholds[c]) for c, nodes in self.nodes.items()}

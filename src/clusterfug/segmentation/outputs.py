@@ -27,8 +27,8 @@ class Output:
     def __init__(
         self,
         folder: Path,
-        form: str = "npy",
-        rules: Rules | None = None,
+        form: str,
+        rules: Rules,
         offset: int = 1000,
         overlays: bool = False,
         truths: "Truths | None" = None,
@@ -43,9 +43,10 @@ class Output:
         except OSError as error:
             raise OSError(f"cannot write to {folder}: {error.strerror}") from error
         self.folder, self.form, self.overlays = folder, form, overlays
-        self.things = rules.things if rules else ()
-        self.stuff = (rules.stuff or ()) if rules else ()
+        self.things, self.stuff = rules.things, rules.stuff or ()
         self.truth = truths.coco if truths else None
+        if form == "coco" and self.truth and folder.resolve() == self.truth.path.parent.resolve():
+            raise ValueError(f"cannot write to {folder}: the truth is there; choose another folder")
         names = truths.names if truths else None
         categories = self.truth.categories if self.truth else None
         self.coco = CocoWriter(folder, self.things, names, offset, categories) if form == "coco" else None

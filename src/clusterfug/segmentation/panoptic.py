@@ -45,6 +45,8 @@ def as_panoptic(name: str, maps: Any) -> Panoptic:
         raise ValueError(
             f"the classes and instances of {name} differ in size: {size(semantic)} and {size(instance)}"
         )
+    if instance.min() < 0:
+        raise ValueError(f"the instances of {name} must be 0, 1, 2, ...: there is a {instance.min()}")
     return Panoptic(np.maximum(semantic, VOID), np.where(semantic < 0, 0, instance))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.instances.files import check_readable, complete
+from clusterfug.instances.images import FORMATS
 
 
 def require_pillow() -> Any:
@@ -34,10 +35,12 @@ def _read(path: Path, convert: Any) -> Any:
     library = require_pillow()
     check_readable(path)
     try:
-        with library.open(path) as picture:
+        with library.open(path, formats=FORMATS) as picture:
             picture.load()
             return convert(picture)
-    except (OSError, SyntaxError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a broken file makes pillow raise
         raise ValueError(f"{path} is not a readable picture: {' '.join(str(error).split())}") from error
 
 

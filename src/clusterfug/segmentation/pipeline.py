@@ -1,7 +1,7 @@
 """segment: embeddings and classes of pixels in, instances out. One dense multicut per thing class."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,8 +14,8 @@ from clusterfug.result import Clustering
 from clusterfug.segmentation.image import Image, Rules
 from clusterfug.segmentation.panoptic import Panoptic, classes_of
 
-#: Bytes of features that `segment_many` holds at a time.
-BATCH_BYTES = 512 * 2**20
+#: Bytes of images that `segment_many` holds at a time.
+BATCH_BYTES = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,17 @@ class Sample(NamedTuple):
     confidence: NDArray[Any] | None = None
     image: NDArray[np.uint8] | None = None
     truth: Panoptic | None = None
+
+    @property
+    def shape(self) -> tuple[int, int] | None:
+        """Height and width of the result: those of the picture or of the truth, if there is one."""
+        if self.image is not None:
+            return self.image.shape[:2]
+        return None if self.truth is None else self.truth.semantic.shape
+
+
+#: A sample, or a function that reads one.
+Source = Sample | Callable[[], Sample]
 
 
 class Outcome(NamedTuple):
@@ -179,10 +190,9 @@ def segment(
 
 
 def segment_many(
-    samples: Iterable[Callable[[], Sample] | Sample],
+    samples: Iterable[Source] | Mapping[str, Source],
     rules: Rules,
     *,
-    names: Iterable[str] | None = None,
     n_jobs: int | None = None,
     algorithm: str = "auto",
     callback: Progress | None = None,
@@ -192,12 +202,11 @@ def segment_many(
 
     Parameters
     ----------
-    samples : iterable of Sample, or of functions that read one
-        Read when it is their turn, so that the images need not fit into memory together.
+    samples : iterable of Sample or of functions that read one, or mapping from names
+        Read when it is their turn, so that the images need not fit into memory together. Functions without
+        names are numbered.
     rules : Rules
         The options of `segment` that say what to do with an image.
-    names : iterable of str, optional
-        What to call the images; by default they are numbered. Names must differ.
     n_jobs, algorithm, callback, **options
         As for `solve_many`: the problems of several images are solved side by side.
 
@@ -211,8 +220,8 @@ def segment_many(
 
     def solve() -> Iterator[Outcome]:
         problems = {
-            (name, c): problem
-            for name, _, image in waiting
+            (t, c): problem
+            for t, (_, _, image) in enumerate(waiting)
             if isinstance(image, Image)
             for c, problem in image.problems.items()
         }
@@ -222,29 +231,27 @@ def segment_many(
         except SolveManyError as error:
             found, failed = error.results, error.errors  # type: ignore[assignment]
         clusterings = dict(zip(problems, found, strict=True))
-        for name, sample, image in waiting:
+        for t, (name, sample, image) in enumerate(waiting):
             wrong = image if isinstance(image, Exception) else None
             if isinstance(image, Image):
-                wrong = next((failed[name, c] for c in image.nodes if (name, c) in failed), None)
+                wrong = next((failed[t, c] for c in image.nodes if (t, c) in failed), None)
             if isinstance(image, Exception) or wrong is not None:
                 yield Outcome(name, sample, None, wrong)
             else:
-                yield Outcome(name, sample, _finish(image, {c: clusterings[name, c] for c in image.nodes}))
+                yield Outcome(name, sample, _finish(image, {c: clusterings[t, c] for c in image.nodes}))
         waiting.clear()
 
-    for name, source in zip(names or _counted(), samples, strict=False):
+    for name, source in samples.items() if isinstance(samples, Mapping) else enumerate(samples):
         sample: Sample | None = None
         prepared: Image | Exception
         try:
-            sample = source() if callable(source) else source
-            shape = None if sample.image is None else sample.image.shape[:2]
-            if shape is None and sample.truth is not None:
-                shape = sample.truth.semantic.shape
-            prepared = Image(rules, sample.embeddings, sample.semantic, sample.confidence, shape)
-            held += prepared.features.nbytes
+            sample = source if isinstance(source, Sample) else source()
+            prepared = Image(rules, sample.embeddings, sample.semantic, sample.confidence, sample.shape)
+            held += prepared.nbytes + sum(np.asarray(array).nbytes for array in sample[1:5])
         except Exception as error:
             prepared = error
-        waiting.append((name, sample, prepared))
+        called = source.name if isinstance(source, Sample) else str(name)
+        waiting.append((called, sample, prepared))
         if held > BATCH_BYTES:
             yield from solve()
             held = 0
@@ -255,10 +262,3 @@ def _finish(image: Image, clusterings: dict[int, Clustering]) -> Segmentation:
     start = time.perf_counter()
     maps = image.assemble(clusterings)
     return Segmentation(*maps, classes_of(maps), clusterings, time.perf_counter() - start)
-
-
-def _counted() -> Iterator[str]:
-    number = 0
-    while True:
-        yield str(number)
-        number += 1

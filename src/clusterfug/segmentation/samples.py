@@ -1,19 +1,17 @@
 """Where images come from: .npz files with embeddings; pictures and truths beside them or in a data set."""
 
-import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clusterfug.instances.files import check_readable
-from clusterfug.instances.images import ENDINGS
+from clusterfug.instances.files import check_readable, read_archive
+from clusterfug.instances.images import find
 from clusterfug.segmentation import cityscapes
 from clusterfug.segmentation.coco import CocoTruth
-from clusterfug.segmentation.panoptic import Panoptic, whole_map
+from clusterfug.segmentation.image import Rules
+from clusterfug.segmentation.panoptic import VOID, Panoptic, as_panoptic, whole_map
 from clusterfug.segmentation.pictures import read_picture
 from clusterfug.segmentation.pipeline import Sample
 
@@ -21,12 +19,11 @@ from clusterfug.segmentation.pipeline import Sample
 ARRAYS = ("embeddings", "semantic", "confidence", "image", "truth_semantic", "truth_instance")
 
 Reader = Callable[[], Sample]
-Truth = Callable[[str], Panoptic | None]
 
 
 def find_samples(
     path: Path,
-    things: tuple[int, ...],
+    rules: Rules,
     *,
     pictures: Path | None = None,
     truth: "Truths | None" = None,
@@ -43,21 +40,27 @@ def find_samples(
     shown = _pictures(pictures) if pictures is not None else {}
     if not shown and truth is not None:
         shown = truth.pictures
-    return {
-        file.stem: partial(read_sample, file, things, shown.get(file.stem), truth, train_ids)
-        for file in files
-    }
+    samples: dict[str, Reader] = {}
+    for file in files:
+        name = name_of(file)
+        samples[name] = partial(read_sample, file, rules, shown.get(name), truth, train_ids)
+    return samples
+
+
+def name_of(file: Path) -> str:
+    """What an image is called: its file's name, without what Cityscapes adds to it."""
+    return file.stem.removesuffix("_leftImg8bit")
 
 
 def read_sample(
     file: Path,
-    things: tuple[int, ...],
+    rules: Rules,
     picture: Path | None = None,
     truth: "Truths | None" = None,
     train_ids: bool = False,
 ) -> Sample:
     """One image from its .npz file; a picture and a truth of its own go before those in the file."""
-    arrays = _arrays(file)
+    arrays, things = read_archive(file, ARRAYS), rules.things
     if "embeddings" not in arrays:
         raise ValueError(f"{file} must hold an array 'embeddings' (height, width, features)")
     embeddings = arrays["embeddings"]
@@ -71,17 +74,19 @@ def read_sample(
     image = arrays.get("image") if picture is None else read_picture(picture)
     if image is not None and (image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8):
         raise ValueError(f"{file}: 'image' must be an array of height x width x 3 bytes, not {image.shape}")
-    known = None if truth is None else truth.read(file.stem)
+    name = name_of(file)
+    known = None if truth is None else truth.read(name)
     if known is None and "truth_instance" in arrays:
         instance = whole_map("truth_instance", arrays["truth_instance"])
         if "truth_semantic" in arrays:
             classes = whole_map("truth_semantic", arrays["truth_semantic"])
+            classes[np.isin(classes, rules.void)] = VOID
         elif len(things) == 1:  # the rest is some other class
             classes = np.where(instance > 0, things[0], max(things) + 1)
         else:
             raise ValueError(f"{file} must hold 'truth_semantic' beside 'truth_instance'")
-        known = Panoptic(classes, instance)
-    return Sample(file.stem, embeddings, semantic, arrays.get("confidence"), image, known)
+        known = as_panoptic(f"the truth in {file.name}", (classes, instance))
+    return Sample(name, embeddings, semantic, arrays.get("confidence"), image, known)
 
 
 class Truths:
@@ -119,16 +124,10 @@ class Truths:
 def _pictures(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder of pictures")
-    files: Iterable[Path] = (file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS)
-    return {file.stem.removesuffix("_leftImg8bit"): file for file in sorted(files)}
-
-
-def _arrays(file: Path) -> dict[str, NDArray[Any]]:
-    check_readable(file)
-    if not zipfile.is_zipfile(file):
-        raise ValueError(f"{file} is not a .npz file")
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in ARRAYS if name in archive.files}
-    except Exception as error:
-        raise ValueError(f"{file} is broken: {' '.join(str(error).split())}") from error
+    found: dict[str, Path] = {}
+    for file in find(folder)[1]:
+        path = folder / file
+        other = found.setdefault(name_of(path), path)
+        if other != path:
+            raise ValueError(f"{other} and {path} are pictures of the same name: keep one of them")
+    return found
