@@ -12,17 +12,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
-def arguments(description, needs_data=True):
-    """The options of a script; ends it, saying so, where there is no data."""
+def is_full(description, needs_data=True):
+    """Whether a script is asked for the real sizes; ends it, saying so, where there is no data."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--full", action="store_true", help="the real sizes, which takes long")
-    chosen = parser.parse_args()
+    full = parser.parse_args().full
     if needs_data and not os.environ.get("CLUSTERFUG_DATA"):
         print(f"{Path(sys.argv[0]).name} is left out: CLUSTERFUG_DATA does not name a folder of data")
         sys.exit()
-    return chosen
+    return full
 
 
 def write(name, title, parts, full=False):

@@ -4,7 +4,7 @@ python benchmarks/paper/figure1.py
 """
 
 import numpy as np
-from common import arguments, figure, save, write
+from common import figure, save, write
 
 from clusterfug import DenseProblem, dense_multicut
 from clusterfug.neighbours.exact import nearest
@@ -14,7 +14,6 @@ COLOURS = ("#4c78c8", "#e0a030", "#8e5ea2", "#4fa3a5", "#c85a8a", "#7a9e3b", "#b
 
 
 def main():
-    full = arguments(__doc__, needs_data=False).full
     one, two, three = figure1(), figure2(), figure3()
     parts = [
         "## Figure 1: a dense multicut problem",
@@ -33,7 +32,7 @@ def main():
         f"{', '.join(f'{k} clusters at {t:g}' for t, k in three)}.",
         "![Figure 3](figure3.png)",
     ]
-    write("figure1", "Figures 1 to 3: illustrations", parts, full)
+    write("figure1", "Figures 1 to 3: illustrations", parts)
 
 
 def polar(degrees, lengths):

@@ -9,7 +9,7 @@ import statistics
 import time
 
 import numpy as np
-from common import arguments, figure, save, table, write
+from common import figure, is_full, save, table, write
 from measure import data
 
 from clusterfug import dense_multicut
@@ -18,7 +18,7 @@ ALGORITHMS = ("gaec", "dgaec-inc", "dlaec", "dapplaec", "auto")
 
 
 def main():
-    full = arguments(__doc__).full
+    full = is_full(__doc__)
     X = data("tinyimagenet-50k")
     sizes = (5_000, 10_000, 20_000, 35_000, 50_000) if full else (2_500, 5_000, 10_000, 20_000)
     order = np.random.default_rng(0).permutation(len(X))

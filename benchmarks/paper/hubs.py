@@ -10,7 +10,7 @@ must search again after every contraction; with more they have another hub to tu
 import time
 
 import numpy as np
-from common import arguments, table, write
+from common import is_full, table, write
 
 from clusterfug import DenseProblem, dense_multicut
 
@@ -19,7 +19,7 @@ HUBS = 40
 
 
 def main():
-    full = arguments(__doc__, needs_data=False).full
+    full = is_full(__doc__, needs_data=False)
     sizes = (500, 1000, 2000, 4000, 8000) if full else (500, 1000, 2000, 4000)
     dense_multicut(hubs(50), algorithm="dgaec-inc")  # load the kernels
     rows = []

@@ -3,14 +3,14 @@
 CLUSTERFUG_DATA=... python benchmarks/paper/neighbours.py [--full]
 """
 
-from common import arguments, table, write
+from common import is_full, table, write
 from measure import run_one
 
 KS = (1, 2, 3, 5, 10, 20)
 
 
 def main():
-    full = arguments(__doc__).full
+    full = is_full(__doc__)
     parts = ["`dapplaec` at threshold 0.4. The paper uses k = 5 (between 1 and 5 for time)."]
     sets = ("tinyimagenet-5k", "clinc150", "tinyimagenet-50k") if full else ("tinyimagenet-5k", "clinc150")
     for name in sets:

@@ -3,7 +3,7 @@
 CLUSTERFUG_DATA=... python benchmarks/paper/table1.py [--full]
 """
 
-from common import arguments, table, write
+from common import is_full, table, write
 from measure import run_one, truth
 
 PUBLISHED = {
@@ -32,7 +32,7 @@ HEADINGS = ("method", "t [s]", "NMI", "AMI", "clusters")
 
 
 def main():
-    full = arguments(__doc__).full
+    full = is_full(__doc__)
     parts = [
         "How well clusters agree with classes. k-means (scikit-learn, k-means++, one start) is told how "
         "many clusters to make: the number of classes, then the number that `auto` found. All others find "

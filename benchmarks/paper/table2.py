@@ -3,7 +3,7 @@
 CLUSTERFUG_DATA=... python benchmarks/paper/table2.py [--full]
 """
 
-from common import arguments, table, write
+from common import is_full, table, write
 from measure import run_one
 
 PUBLISHED = [
@@ -25,7 +25,7 @@ HEADINGS = ("method", "t [s]", "objective", "inside", "clusters")
 
 
 def main():
-    full = arguments(__doc__).full
+    full = is_full(__doc__)
     parts = [
         "Threshold 0.4. The objective is lower where clusters are better. *inside* is what is gained over "
         "leaving every item alone: the same without the large constant that all objectives share.",

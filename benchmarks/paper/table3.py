@@ -4,7 +4,7 @@ CLUSTERFUG_DATA=... python benchmarks/paper/table3.py [--full]
 """
 
 import numpy as np
-from common import KINDS, arguments, bold_best, nuclei, table, write
+from common import KINDS, bold_best, is_full, nuclei, table, write
 from panoptic import PIPELINE, partition, score
 from scipy.ndimage import label
 
@@ -24,7 +24,7 @@ PUBLISHED = {
 
 
 def main():
-    full = arguments(__doc__).full
+    full = is_full(__doc__)
     samples = nuclei()
     thresholds = np.arange(0.5, 0.825, 0.025) if full else (0.6, 0.65, 0.7, 0.75)
     sparse, dense = {"graph": "grid", "algorithm": "gaec"}, {}

@@ -6,7 +6,7 @@ CLUSTERFUG_DATA=... python benchmarks/paper/table4.py [--full]
 import time
 
 import numpy as np
-from common import arguments, nuclei, table, write
+from common import is_full, nuclei, table, write
 from panoptic import PLAIN, score
 
 from clusterfug import dense_multicut, solve_many
@@ -26,7 +26,7 @@ HEADINGS = ("method", "t [s]", "side by side [s]", "mean objective", "mean insid
 
 
 def main():
-    full = arguments(__doc__).full
+    full = is_full(__doc__)
     samples = nuclei()
     parts = [
         "36 problems of 256 to 12,919 pixels, 133,760 in all. *t*: seconds for all, one after the other "
