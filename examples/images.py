@@ -12,8 +12,8 @@ The steps, one function each:
 3. Cluster all images at that threshold. Nobody says how many clusters there are.
 4. Compare the clusters with known classes, and look at them: a contact sheet has one row per cluster.
 
-Row i of the features belongs to image i: of the folder's images in the order of their names, or of the
-files that a .txt file lists, one per line.
+Row i of the features belongs to image i: of the list that `clusterfug embed` wrote beside the features, or
+else of the folder's images in the order of their names, or of the files that a .txt file lists.
 """
 
 import argparse
@@ -27,24 +27,27 @@ from clusterfug import DenseMulticut, threshold_path
 from clusterfug.contact_sheet import contact_sheet, write_png
 from clusterfug.evaluation import evaluate
 from clusterfug.inspection import HIGH_MEAN_COSINE, inspect
+from clusterfug.instances.images import find
 
 THRESHOLDS = np.arange(1, 9) / 10
 SIDE = 32  # dots of an image on the sheet
 ROWS = 60  # clusters on the sheet
 
 
-def read_images(source):
-    """Small grey images."""
+def read_images(source, features):
+    """Small grey images, in the order of the features."""
     try:
         from PIL import Image
     except ImportError:
         raise ValueError("reading images needs pillow: pip install 'clusterfug[embed]'") from None
-    if source.is_dir():
-        files = sorted(
-            file for file in source.iterdir() if file.suffix.lower() in Image.registered_extensions()
-        )
+    listed = features.with_suffix(".files.txt")  # `clusterfug embed` writes it
+    if not source.is_dir():
+        names, folder = source.read_text().splitlines(), source.parent
+    elif listed.exists():
+        names, folder = listed.read_text().splitlines(), source
     else:
-        files = [source.parent / line for line in source.read_text().splitlines()]
+        folder, names = find(source)
+    files = [folder / name for name in names]
     return np.array([np.asarray(Image.open(file).convert("L").resize((SIDE, SIDE))) for file in files])
 
 
@@ -105,7 +108,7 @@ def main():
     else:
         features = np.load(options.features)
         classes = None if options.labels is None else np.load(options.labels)
-        images = None if options.images is None else read_images(options.images)
+        images = None if options.images is None else read_images(options.images, options.features)
         if images is not None and len(images) != len(features):
             raise ValueError(
                 f"{options.images} has {len(images)} images, {options.features} {len(features)} rows"

@@ -149,6 +149,20 @@ def test_sizes_must_agree():
         panoptic_quality([(one * 1.0, one)], [(one, one)], [1])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], [], [-1]), "things must be at least 0, not -1"),
+        (([], [], [1], [1]), "class 1 is in things and in stuff"),
+        (([], [(np.ones((1, 1), int),) * 2], [1]), "predictions and truths must be as many"),
+        (((np.ones((3, 1), int),) * 2, (np.ones((3, 1), int),) * 2, [1]), "must be a pair of maps"),
+    ],
+)
+def test_bad_calls_are_one_line(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        panoptic_quality(*arguments)
+
+
 def test_json_has_no_nan():
     one = np.ones((1, 1), dtype=int)
     found = panoptic_quality([(one, one)], [(one, one)], [1, 3]).as_dict()

@@ -296,6 +296,56 @@ def test_an_image_that_cannot_be_written_is_not_scored(folder, tmp_path, capsys)
     assert not (tmp_path / "panoptic.json").exists()
 
 
+def test_images_without_a_truth_are_said_to_be_without(folder, tmp_path, capsys):
+    run(capsys, "segment", folder, "--things", 26, "--format", "coco", "-o", tmp_path / "data")
+    truth = tmp_path / "data" / "panoptic.json"
+    content = json.loads(truth.read_text())
+    content["annotations"].pop()
+    truth.write_text(json.dumps(content))
+    code, out, _ = run(capsys, "segment", folder, "--truth", truth)
+    assert code == 0
+    assert "of 1 of 2 images: the others have no truth" in out
+    (folder / "first.npz").rename(folder / "one.npz")
+    code, _, errors = run(capsys, "segment", folder, "--truth", truth)
+    assert code == 2
+    assert "none of the 2 images is in the truth: one.npz must be named like first" in errors
+
+
+def test_a_truth_or_picture_of_other_proportions_is_an_error(folder, capsys):
+    arrays = dict(np.load(folder / "first.npz"))
+    del arrays["image"]
+    wrong = np.ones((32, 16), dtype=int)
+    np.savez(folder / "first.npz", **(arrays | {"truth_semantic": wrong, "truth_instance": wrong}))
+    code, _, errors = run(capsys, "segment", folder, "--things", 26)
+    assert code == 2
+    assert "embeddings (8 x 16) and the image (32 x 16) are not the same picture" in errors
+
+
+def test_a_failed_image_leaves_no_old_result(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    for form, written in (("npy", "*.npy"), ("coco", "panoptic/*.png"), ("cityscapes", "*Ids.png")):
+        run(capsys, "segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
+        assert len(list(out.glob(written))) == 2
+        good = (folder / "first.npz").read_bytes()
+        np.savez(folder / "first.npz", embeddings=np.full((8, 16, 5), np.nan))
+        run(capsys, "segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
+        assert [path.name[:6] for path in out.glob(written)] == ["second"]
+        assert {path.name for path in (out / "overlays").iterdir()} == {"second.png"}
+        (folder / "first.npz").write_bytes(good)
+    run(capsys, "segment", folder, "--things", 1, "--stuff", 2, "--format", "coco", "-o", out)
+    assert not (out / "panoptic.json").exists()
+
+
+def test_classes_that_are_no_train_ids_or_not_evaluated_are_errors(tmp_path, rng, capsys):
+    name = city(tmp_path / "data", rng)
+    np.savez(tmp_path / f"{name}.npz", embeddings=np.ones((12, 18, 2)), semantic=np.full((12, 18), 23))
+    arguments = ("segment", tmp_path / f"{name}.npz", "--truth", tmp_path / "data")
+    assert "class 23, which is no train id" in run(capsys, *arguments, "--train-ids")[2]
+    np.savez(tmp_path / f"{name}.npz", embeddings=np.ones((12, 18, 2)), semantic=np.full((12, 18), 5))
+    assert "say --train-ids if classes are 0 to 18, or name it in --void" in run(capsys, *arguments)[2]
+    assert run(capsys, *arguments, "--void", "5,255")[0] == 0
+
+
 def test_overlay_shows_what_is_right_wrong_and_missed():
     truth = Panoptic(np.full((10, 60), 1), np.repeat([1, 2, 0], 20)[None].repeat(10, axis=0))
     truth.semantic[:, 40:] = 0
@@ -355,9 +405,14 @@ def test_coco_truth_scores_and_names_the_output(folder, tmp_path, capsys):
 
 
 def test_thresholds_per_class(folder, capsys):
-    code, out, _ = run(capsys, "segment", folder, "--things", "26,7", "-t", "26=0.4,7=-2", "--json")
-    assert code == 0
-    assert json.loads(out)["instances"] == 8
+    for text in ("26=0.4,7=-2", "0.4,7=-2", "-2,26=0.4"):
+        code, out, _ = run(capsys, "segment", folder, "--things", "26,7", f"--threshold={text}", "--json")
+        assert code == 0
+        assert json.loads(out)["instances"] == 8
+        assert json.loads(out)["threshold"] == {"7": -2.0, "26": 0.4}
+    code, _, errors = run(capsys, "segment", folder, "--things", 26, "-t", "26=0.4,26=0.5")
+    assert code == 2
+    assert "two things about the same class" in errors
 
 
 def test_bad_images_are_named_and_the_others_finish(folder, tmp_path, capsys):
@@ -406,8 +461,8 @@ def test_bad_images_are_named_and_the_others_finish(folder, tmp_path, capsys):
     [
         ((), "name the classes that have instances: --things 1"),
         (("--things", "a"), "--things must be whole numbers with commas"),
-        (("--things", "26", "-t", "x"), "--threshold must be a number, or ID=T"),
-        (("--things", "26", "-t", "5=0.4"), "threshold has no entry for class 26"),
+        (("--things", "26", "-t", "x"), "--threshold must be a number, or T,ID=T"),
+        (("--things", "26", "-t", "5=0.4"), "--threshold has none for class 26"),
         (("--things", "26", "-a", "magic"), "unknown algorithm"),
         (("--things", "26", "--graph", "grid", "-a", "dlaec"), "unknown algorithm for --graph grid"),
         (("--things", "26", "--overlays"), "--overlays needs a folder"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clusterfug.estimator import DenseMulticut
+    from clusterfug.graph import GraphProblem
     from clusterfug.many import SolveManyError, solve_many
     from clusterfug.path import ThresholdPath, threshold_path
     from clusterfug.problem import DenseProblem, objective
@@ -20,6 +21,7 @@ __all__ = [
     "Clustering",
     "DenseMulticut",
     "DenseProblem",
+    "GraphProblem",
     "SolveManyError",
     "ThresholdPath",
     "dense_multicut",
@@ -33,6 +35,7 @@ _HOME = {
     "Clustering": "result",
     "DenseMulticut": "estimator",
     "DenseProblem": "problem",
+    "GraphProblem": "graph",
     "SolveManyError": "many",
     "ThresholdPath": "path",
     "dense_multicut": "solve",

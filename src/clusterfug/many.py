@@ -1,6 +1,6 @@
 """solve_many: many problems side by side, one thread each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Event
 from typing import Any
@@ -42,7 +42,7 @@ class SolveManyError(RuntimeError):
 
 
 def solve_many(
-    problems: Sequence[Any] | Mapping[Any, Any],
+    problems: Iterable[Any] | Mapping[Any, Any],
     *,
     n_jobs: int | None = None,
     algorithm: str = "auto",
@@ -56,7 +56,7 @@ def solve_many(
 
     Parameters
     ----------
-    problems : sequence, or mapping from names
+    problems : iterable, or mapping from names
         Arrays of features, `DenseProblem` or `GraphProblem`. With names an error says which one failed;
         without, it says the position.
     n_jobs : int, optional
@@ -88,8 +88,8 @@ def solve_many(
     checks.one_of("algorithm", algorithm, ALGORITHMS)
     jobs = blocks.cores() if n_jobs in (None, -1) else checks.count("n_jobs", n_jobs)
     Refinement(algorithm, **{name: options[name] for name in _REFINEMENT if name in options})  # validated
-    names = list(problems) if isinstance(problems, Mapping) else list(range(len(problems)))
-    work = [problems[name] for name in names]
+    named = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
+    names, work = list(named), list(named.values())
     seeds = _seeds(options.pop("random_state", 0), len(work))
     stop = Event()
 

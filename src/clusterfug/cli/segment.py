@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,8 +70,9 @@ def segment(
         typer.Option(
             "--threshold",
             "-t",
-            metavar="T | ID=T,ID=T,...",
-            help="Similarity at which two pixels neither attract nor repel; one, or one per thing class.",
+            metavar="T | T,ID=T,...",
+            help="Similarity at which two pixels neither attract nor repel; 0.4,26=0.6 has another one for "
+            "class 26.",
         ),
     ] = "0.4",
     min_confidence: Annotated[
@@ -97,6 +99,9 @@ def segment(
     algorithm: Annotated[
         str, typer.Option("--algorithm", "-a", help="As for cluster. With --graph grid: as for a graph.")
     ] = "auto",
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Refine what an algorithm of the paper found.")
+    ] = False,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds per problem, for auto, fast and best.", show_default=False)
     ] = None,
@@ -143,7 +148,8 @@ def segment(
 
     known = GRAPH_ALGORITHMS if graph == Graph.grid else ALGORITHMS
     checks.one_of(f"algorithm for --graph {graph.value}", algorithm, known)
-    Refinement(algorithm, time_limit=time_limit, random_state=seed)  # validates them
+    checks.count("--seed", seed, 0)
+    Refinement(algorithm, refine, time_limit=time_limit)  # validates them
     if jobs is not None:
         checks.count("--jobs", jobs)
     checks.count("--offset", offset)
@@ -152,11 +158,12 @@ def segment(
     truths = None if truth is None else Truths(truth)
     if things is None and truths is None:
         raise ValueError("name the classes that have instances: --things 1")
+    classes = truths.things if things is None and truths else _ids("--things", things or "")
     rules = Rules(
-        things=truths.things if things is None and truths else _ids("--things", things or ""),
+        things=classes,
         stuff=(truths.stuff if truths else None) if stuff is None else _ids("--stuff", stuff),
         void=_ids("--void", void),
-        threshold=_thresholds(threshold),
+        threshold=_thresholds(threshold, classes),
         min_confidence=min_confidence,
         min_size=min_size,
         position=position,
@@ -173,13 +180,13 @@ def segment(
     done = instances = scored = 0
     start = time.perf_counter()
     try:
-        with progress() as callback:
+        with progress("images") as callback:
             for name, sample, result, error in segment_many(
                 readers,
                 rules,
                 n_jobs=jobs,
                 algorithm=algorithm,
-                callback=callback,
+                refine=refine,
                 time_limit=time_limit,
                 random_state=seed,
             ):
@@ -193,7 +200,12 @@ def segment(
                         writer.write(sample, result.maps)
                 except Exception as wrong:
                     failed[name] = " ".join(str(wrong).split()) or type(wrong).__name__
+                    if writer is not None:
+                        writer.discard(name)
                     continue
+                finally:
+                    if callback is not None:
+                        callback("images", done + len(failed), len(readers))
                 if found is not None:
                     counts, scored = counts + found, scored + 1
                 done += 1
@@ -211,9 +223,10 @@ def segment(
     if as_json:
         about = {
             "images": done,
+            "scored": scored,
             "failed": failed,
             "instances": instances,
-            "threshold": rules.threshold,
+            "threshold": {str(c): value for c, value in rules.thresholds.items()},
             "algorithm": algorithm,
             "seconds": seconds,
             "quality": None if scores is None else scores.as_dict(),
@@ -221,7 +234,11 @@ def segment(
         }
         typer.echo(json.dumps(about))
     elif done:
-        _print(done, instances, seconds, output, scores, {} if truths is None else truths.names)
+        _print(done, instances, seconds, output)
+        if scores is not None:
+            _print_quality(scores, {} if truths is None else truths.names)
+            if scored < done:
+                console().print(f"\nof {scored} of {done} images: the others have no truth")
     for name, message in failed.items():
         typer.echo(f"clusterfug: error: {name}: {message}", err=True)
     if failed:
@@ -235,8 +252,6 @@ def _print(
     instances: int,
     seconds: float,
     output: Path | None,
-    found: "PanopticQuality | None",
-    names: dict[int, str],
 ) -> None:
     table = plain_table()
     table.add_row("images", f"{done:,}")
@@ -244,8 +259,9 @@ def _print(
     table.add_row("seconds", f"{seconds:.2f}")
     table.add_row("results", Text(str(output)) if output else "not written; -o FOLDER writes them")
     console().print(table)
-    if found is None:
-        return
+
+
+def _print_quality(found: "PanopticQuality", names: dict[int, str]) -> None:
     scores = Table(box=None, pad_edge=False)
     scores.add_column("class")
     for heading in ("PQ", "SQ", "RQ", "TP", "FP", "FN"):
@@ -267,11 +283,19 @@ def _ids(option: str, text: str) -> list[int]:
         raise ValueError(f"{option} must be whole numbers with commas (1,2,5), not {text!r}") from None
 
 
-def _thresholds(text: str) -> float | dict[int, float]:
+def _thresholds(text: str, things: Iterable[int]) -> dict[int, float]:
+    """One per thing class: the part without an ID is for those that are not named."""
     try:
-        if "=" not in text:
-            return float(text)
-        pairs = [part.split("=") for part in text.split(",")]
-        return {int(c): float(value) for c, value in pairs}
+        parts = [part.split("=") for part in text.split(",")]
+        default = [float(part[0]) for part in parts if len(part) == 1]
+        own = [(int(c), float(value)) for c, value in (part for part in parts if len(part) > 1)]
     except ValueError:
-        raise ValueError(f"--threshold must be a number, or ID=T,ID=T,... not {text!r}") from None
+        raise ValueError(f"--threshold must be a number, or T,ID=T,ID=T,... not {text!r}") from None
+    if len(default) > 1 or len(dict(own)) < len(own):
+        raise ValueError(f"--threshold says two things about the same class: {text}")
+    missing = sorted(set(things) - set(dict(own)))
+    if missing and not default:
+        raise ValueError(
+            f"--threshold has none for class {missing[0]}: begin with one for all others, 0.4,..."
+        )
+    return dict.fromkeys(missing, *default) | dict(own)

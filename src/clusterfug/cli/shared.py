@@ -102,7 +102,7 @@ def dense_problem(
 
 
 @contextmanager
-def progress() -> Iterator[Any]:
+def progress(first: str = "neighbours") -> Iterator[Any]:
     """A callback that draws a progress bar on a terminal, or None where there is none."""
     terminal = Console(stderr=True)
     if not terminal.is_terminal:
@@ -112,7 +112,7 @@ def progress() -> Iterator[Any]:
 
     columns = (TextColumn("{task.description:12}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=terminal, transient=True) as bar:
-        task = bar.add_task("neighbours", total=1.0)
+        task = bar.add_task(first, total=1.0)
 
         def callback(phase: str, done: int, total: int) -> None:
             bar.update(task, description=phase, completed=done / total)

@@ -26,7 +26,7 @@ _NODES = 1000  # of a neighbourhood at most
 _SHARE = 3  # a cluster has at most a third of them to itself
 _CLUSTERS = 100  # of a neighbourhood at most
 _STEPS = 20  # of shaking in an iteration at least; one per node otherwise
-_ROUNDS = 4  # of shaking when polishing, as long as they find something
+_ROUNDS = 4  # of shaking a whole problem that is only polished, as long as they find something
 _POLISH = 4  # neighbourhoods that are only polished are shaken a quarter as long
 _PATIENCE = 50  # iterations without success, for every part of the problem
 _ROUNDING = 1e-12  # a gain counts if it is larger than this times the costs at a node
@@ -54,15 +54,16 @@ def polish(
     """
     sizes = np.bincount(labels)[labels]
     if problem.n <= WHOLE:
-        nodes = problem.n
+        nodes, share, rounds = problem.n, 1, _ROUNDS
     else:
+        share, rounds = _POLISH, 1
         sizes[sizes <= 2] = 0
     seen = sizes == 0
     for i in np.argsort(-sizes, kind="stable"):
         if not seen[i] and not budget.over():
             near = neighbourhood(problem, labels, int(i), nodes)
             seen[near.items] = True
-            labels = _shaken(labels, near, rng, 1 if problem.n <= WHOLE else _POLISH, rounds=_ROUNDS)
+            labels = _shaken(labels, near, rng, share, rounds)
     return labels
 
 

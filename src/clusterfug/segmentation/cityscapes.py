@@ -87,7 +87,10 @@ def read_truth(path: Path) -> Panoptic:
 
 
 def from_train_ids(semantic: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Classes 0..18 of a network as the ids of the data set; all others become void."""
+    """Classes 0..18 of a network as the ids of the data set; 255 and negative ones are void."""
+    strange = np.setdiff1d(semantic[semantic >= 0], [*range(len(CATEGORIES)), 255])
+    if len(strange):
+        raise ValueError(f"semantic has the class {strange[0]}, which is no train id (0 to 18, or 255)")
     table = np.full(256, VOID)
     table[[category.train_id for category in CATEGORIES]] = [category.id for category in CATEGORIES]
     return np.where((semantic >= 0) & (semantic < 256), table[np.clip(semantic, 0, 255)], VOID)

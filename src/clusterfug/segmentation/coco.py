@@ -133,8 +133,11 @@ class CocoWriter:
         )
 
     def close(self) -> Path:
-        """Write the JSON."""
+        """Write the JSON; if there is no image, remove what an earlier run left."""
         path = self.folder / "panoptic.json"
+        if not self.images:
+            path.unlink(missing_ok=True)
+            return path
         content = {
             "images": self.images,
             "annotations": self.annotations,

@@ -14,7 +14,7 @@ from clusterfug.preprocess import prepare
 from clusterfug.problem import DenseProblem
 from clusterfug.result import Clustering, number_by_first_appearance
 from clusterfug.segmentation.grid import grid_graph
-from clusterfug.segmentation.panoptic import VOID, Panoptic, size, whole_map
+from clusterfug.segmentation.panoptic import VOID, Panoptic, class_ids, size, whole_map
 from clusterfug.segmentation.resample import Shape, axis, bilinear, interpolate, nearest
 
 GRAPHS = ("complete", "grid")
@@ -45,12 +45,12 @@ class Rules:
         def keep(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
-        keep("things", _ids("things", self.things))
-        keep("void", _ids("void", self.void))
+        keep("things", class_ids("things", self.things))
+        keep("void", class_ids("void", self.void))
         if not self.things:
             raise ValueError("things names no class: there is nothing to partition")
         if self.stuff is not None:
-            keep("stuff", _ids("stuff", self.stuff))
+            keep("stuff", class_ids("stuff", self.stuff))
         for name, others in (("stuff", self.stuff or ()), ("void", self.void)):
             both = sorted(set(self.things) & set(others))
             if both:
@@ -99,6 +99,7 @@ class Image:
         flat = features.reshape(-1, d)
         self.features = prepare(flat, rules.metric).reshape(features.shape)
         self.shape = semantic.shape if shape is None else _shape(shape)
+        _same_picture((height, width), self.shape, "the image")
         self.semantic = self._classes(semantic, confidence, self.shape)
         self.coarse = self._classes(semantic, confidence, (height, width))
         self.nodes = {c: self._nodes(c) for c in rules.things if np.any(self.coarse == c)}
@@ -141,7 +142,7 @@ class Image:
         """The class of each pixel at a resolution; VOID where it is not certain enough."""
         classes = nearest(semantic, shape).copy()
         classes[np.isin(classes, self.rules.void) | (classes < 0)] = VOID
-        if confidence is not None:
+        if confidence is not None and self.rules.min_confidence > 0:
             classes[bilinear(confidence, shape) < self.rules.min_confidence] = VOID
         return classes
 
@@ -246,17 +247,12 @@ def _checked(
     if len(bad):
         raise ValueError(
             f"embeddings have a value that is not finite at row {bad[0][0]}, column {bad[0][1]}: "
-            "set such pixels to 0 or to void"
+            "set such pixels to 0"
         )
     height, width, d = features.shape
     features = checks.features(features.reshape(-1, d), "embeddings").reshape(height, width, d)
     classes = whole_map("semantic", semantic)
-    tall, wide = classes.shape[0] * width, classes.shape[1] * height
-    if max(tall, wide) > 1.1 * min(tall, wide) + max(height, width):
-        raise ValueError(
-            f"embeddings ({size(features)}) and semantic ({size(classes)}) are not the same picture: "
-            "their proportions differ"
-        )
+    _same_picture((height, width), classes.shape, "semantic")
     if rules.stuff is not None:
         known = (*rules.things, *rules.stuff, *rules.void)
         strange = np.setdiff1d(classes[classes >= 0], known)
@@ -281,9 +277,14 @@ def _checked(
     return features, classes, confidence
 
 
-def _ids(name: str, values: Any) -> tuple[int, ...]:
-    values = [values] if np.ndim(values) == 0 else list(values)
-    return tuple(sorted({checks.count(name, value, 0) for value in values}))
+def _same_picture(old: Shape, new: Shape, name: str) -> None:
+    """Embeddings and another map of one picture have the same proportions, rounding apart."""
+    tall, wide = new[0] * old[1], new[1] * old[0]
+    if max(tall, wide) > 1.1 * min(tall, wide) + max(old):
+        raise ValueError(
+            f"embeddings ({old[0]} x {old[1]}) and {name} ({new[0]} x {new[1]}) are not the same picture: "
+            "their proportions differ"
+        )
 
 
 def _shape(shape: Iterable[int]) -> Shape:

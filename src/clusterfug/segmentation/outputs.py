@@ -55,17 +55,26 @@ class Output:
         if self.coco is not None:
             self.coco.write(sample.name, maps, *self._coco_names(sample.name))
         elif self.form == "cityscapes":
-            write_instance_ids(self.folder / f"{sample.name}_instanceIds.png", maps, self.things)
+            write_instance_ids(self._file(sample.name), maps, self.things)
         else:
-            with complete(self.folder / f"{sample.name}.npy") as part, part.open("wb") as file:
+            with complete(self._file(sample.name)) as part, part.open("wb") as file:
                 np.save(file, np.stack(maps).astype(np.int32), allow_pickle=False)
         if self.overlays:
             picture = overlay(sample.image, maps, sample.truth, self.things, self.stuff)
             write_picture(self.folder / "overlays" / f"{sample.name}.png", picture)
 
+    def discard(self, name: str) -> None:
+        """Remove what an earlier run has left of an image that has now failed."""
+        for path in (self._file(name), self.folder / "overlays" / f"{name}.png"):
+            path.unlink(missing_ok=True)
+
     def close(self) -> None:
-        if self.coco is not None and self.coco.images:
+        if self.coco is not None:
             self.coco.close()
+
+    def _file(self, name: str) -> Path:
+        endings = {"npy": f"{name}.npy", "coco": f"panoptic/{name}.png"}
+        return self.folder / endings.get(self.form, f"{name}_instanceIds.png")
 
     def _coco_names(self, name: str) -> tuple[Any, str | None]:
         """The image id and file name that the truth has for an image."""

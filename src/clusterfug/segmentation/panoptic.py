@@ -35,19 +35,20 @@ class Segment(NamedTuple):
 
 def as_panoptic(name: str, maps: Any) -> Panoptic:
     """Two whole-number maps of the same size; every negative class is VOID."""
-    try:
-        semantic, instance = maps.semantic, maps.instance
-    except AttributeError:
-        semantic, instance = maps
+    pair = (maps.semantic, maps.instance) if hasattr(maps, "semantic") else maps
+    if len(pair) != 2:
+        raise ValueError(f"{name} must be a pair of maps, classes and instances; give a list of such pairs")
+    semantic, instance = pair
     semantic = whole_map(f"the classes of {name}", semantic)
     instance = whole_map(f"the instances of {name}", instance)
     if semantic.shape != instance.shape:
         raise ValueError(
             f"the classes and instances of {name} differ in size: {size(semantic)} and {size(instance)}"
         )
+    instance = np.where(semantic < 0, 0, instance)
     if instance.min() < 0:
         raise ValueError(f"the instances of {name} must be 0, 1, 2, ...: there is a {instance.min()}")
-    return Panoptic(np.maximum(semantic, VOID), np.where(semantic < 0, 0, instance))
+    return Panoptic(np.maximum(semantic, VOID), instance)
 
 
 def whole_map(name: str, values: Any) -> NDArray[np.int64]:
@@ -58,6 +59,12 @@ def whole_map(name: str, values: Any) -> NDArray[np.int64]:
     if values.dtype.kind == "f":
         raise TypeError(f"{name} must be whole numbers, not {values.dtype}")
     return np.asarray(values).astype(np.int64)
+
+
+def class_ids(name: str, values: Any) -> tuple[int, ...]:
+    """Class numbers >= 0, in order, each once."""
+    values = [values] if np.ndim(values) == 0 else list(values)
+    return tuple(sorted({checks.count(name, value, 0) for value in values}))
 
 
 def size(array: NDArray[Any]) -> str:

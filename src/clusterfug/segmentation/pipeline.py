@@ -15,7 +15,7 @@ from clusterfug.segmentation.image import Image, Rules
 from clusterfug.segmentation.panoptic import Panoptic, classes_of
 
 #: Bytes of images that `segment_many` holds at a time.
-BATCH_BYTES = 2**30
+BATCH_BYTES = 2**27
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,8 @@ def segment(
         Similarity falls by this times the squared distance of two pixels, the longer side of the image
         being 1. So pixels far apart are not one object because they look alike.
     connected : bool, default=False
-        Cut every instance into its connected regions. Leave it out where objects may be hidden in part.
+        Cut every instance into its connected regions (corners do not connect). Leave it out where objects
+        may be hidden in part.
     metric : {"cosine", "inner_product"}, default="cosine"
         "cosine" scales embeddings to length 1 (zeros stay zero).
     upsample : {"features", "labels"}, default="features"

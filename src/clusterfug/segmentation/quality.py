@@ -11,13 +11,14 @@ mostly in them, or in a crowd of its class, is no error. A crowd matches nothing
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.segmentation.panoptic import VOID, Panoptic, as_panoptic, size
+from clusterfug.segmentation.panoptic import VOID, Panoptic, as_panoptic, class_ids, size
 
 # Columns of the counts.
 IOU, TP, FP, FN = range(4)
@@ -83,9 +84,13 @@ def panoptic_quality(
     >>> panoptic_quality([(classes, prediction)], [(classes, truth)], things=[1]).things.pq
     0.3333333333333333
     """
-    things, stuff = tuple(things), tuple(stuff)
+    things, stuff = class_ids("things", things), class_ids("stuff", stuff)
+    if set(things) & set(stuff):
+        raise ValueError(f"class {min(set(things) & set(stuff))} is in things and in stuff: choose one")
     total = np.zeros((len(things) + len(stuff), 4))
-    for number, (prediction, truth) in enumerate(zip(predictions, truths, strict=True)):
+    for number, (prediction, truth) in enumerate(zip_longest(predictions, truths)):
+        if prediction is None or truth is None:
+            raise ValueError("predictions and truths must be as many: one of each per image")
         predicted = as_panoptic(f"prediction {number}", prediction)
         total += count(match(predicted, as_panoptic(f"truth {number}", truth), things, stuff))
     return quality(total, things, stuff)

@@ -1,6 +1,6 @@
 """Where images come from: .npz files with embeddings; pictures and truths beside them or in a data set."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def find_samples(
     truth: "Truths | None" = None,
     train_ids: bool = False,
 ) -> dict[str, Reader]:
-    """By name, how to read each image of a .npz file or a folder of them."""
+    """By name, how to read each image of a .npz file or a folder of them. Some must be in the truth."""
     if path.is_dir():
         files = sorted(path.glob("*.npz"))
         if not files:
@@ -40,6 +40,11 @@ def find_samples(
     shown = _pictures(pictures) if pictures is not None else {}
     if not shown and truth is not None:
         shown = truth.pictures
+    if truth is not None and not {*truth} & {name_of(file) for file in files}:
+        example = next(iter(truth), "nothing")
+        raise ValueError(
+            f"none of the {len(files)} images is in the truth: {files[0].name} must be named like {example}"
+        )
     samples: dict[str, Reader] = {}
     for file in files:
         name = name_of(file)
@@ -71,12 +76,23 @@ def read_sample(
         semantic = np.full(np.shape(embeddings)[:2], things[0])
     elif train_ids:
         semantic = cityscapes.from_train_ids(whole_map("semantic", semantic))
+    elif truth is not None and truth.coco is None:
+        strange = np.setdiff1d(semantic, [VOID, *truth.things, *truth.stuff, *rules.void])
+        if len(strange):
+            raise ValueError(
+                f"semantic has the class {strange[0]}, which Cityscapes does not evaluate: say --train-ids "
+                "if classes are 0 to 18, or name it in --void"
+            )
     image = arrays.get("image") if picture is None else read_picture(picture)
     if image is not None and (image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8):
-        raise ValueError(f"{file}: 'image' must be an array of height x width x 3 bytes, not {image.shape}")
+        raise ValueError(
+            f"{file}: 'image' must be height x width x 3 bytes, not {image.dtype} {image.shape}"
+        )
     name = name_of(file)
     known = None if truth is None else truth.read(name)
-    if known is None and "truth_instance" in arrays:
+    if "truth_semantic" in arrays and "truth_instance" not in arrays:
+        raise ValueError(f"{file} must hold 'truth_instance' beside 'truth_semantic'")
+    if truth is None and "truth_instance" in arrays:
         instance = whole_map("truth_instance", arrays["truth_instance"])
         if "truth_semantic" in arrays:
             classes = whole_map("truth_semantic", arrays["truth_semantic"])
@@ -113,11 +129,19 @@ class Truths:
         """Pictures of the data set itself."""
         return {name: files.image for name, files in self.files.items() if files.image is not None}
 
+    def __iter__(self) -> Iterator[str]:
+        """Names of the images whose truth is there."""
+        if self.coco is not None:
+            return iter(sorted(self.coco.annotations))
+        return iter(name for name, files in self.files.items() if files.truth is not None)
+
     def read(self, name: str) -> Panoptic | None:
         """The map of one image, or None if it is not there."""
+        if name not in set(self):
+            return None
         if self.coco is not None:
-            return self.coco.read(name) if name in self.coco.annotations else None
-        path = self.files[name].truth if name in self.files else None
+            return self.coco.read(name)
+        path = self.files[name].truth
         return None if path is None else cityscapes.read_truth(path)
 
 
