@@ -1,6 +1,6 @@
 """Where images come from: .npz files with embeddings; pictures and truths beside them or in a data set."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -40,8 +40,8 @@ def find_samples(
     shown = _pictures(pictures) if pictures is not None else {}
     if not shown and truth is not None:
         shown = truth.pictures
-    if truth is not None and not {*truth} & {name_of(file) for file in files}:
-        example = next(iter(truth), "nothing")
+    if truth is not None and not {*truth.maps} & {name_of(file) for file in files}:
+        example = next(iter(truth.maps), "nothing")
         raise ValueError(
             f"none of the {len(files)} images is in the truth: {files[0].name} must be named like {example}"
         )
@@ -77,7 +77,7 @@ def read_sample(
     elif train_ids:
         semantic = cityscapes.from_train_ids(whole_map("semantic", semantic))
     elif truth is not None and truth.coco is None:
-        strange = np.setdiff1d(semantic, [VOID, *truth.things, *truth.stuff, *rules.void])
+        strange = np.setdiff1d(semantic[semantic >= 0], [*truth.things, *truth.stuff, *rules.void])
         if len(strange):
             raise ValueError(
                 f"semantic has the class {strange[0]}, which Cityscapes does not evaluate: say --train-ids "
@@ -89,7 +89,7 @@ def read_sample(
             f"{file}: 'image' must be height x width x 3 bytes, not {image.dtype} {image.shape}"
         )
     name = name_of(file)
-    known = None if truth is None else truth.read(name)
+    known = truth.maps[name]() if truth is not None and name in truth.maps else None
     if "truth_semantic" in arrays and "truth_instance" not in arrays:
         raise ValueError(f"{file} must hold 'truth_instance' beside 'truth_semantic'")
     if truth is None and "truth_instance" in arrays:
@@ -110,9 +110,11 @@ class Truths:
 
     def __init__(self, path: Path) -> None:
         self.coco: CocoTruth | None = None
-        self.files: dict[str, cityscapes.Files] = {}
+        self.pictures: dict[str, Path] = {}  # of the data set itself
+        self.maps: dict[str, Callable[[], Panoptic]]  # how to read the truth of each image
         if path.suffix.lower() == ".json":
             self.coco = CocoTruth(path)
+            self.maps = {name: partial(self.coco.read, name) for name in sorted(self.coco.annotations)}
             self.things, self.stuff = self.coco.things, self.coco.stuff
             self.names = {c["id"]: str(c.get("name", c["id"])) for c in self.coco.categories}
         else:
@@ -120,29 +122,11 @@ class Truths:
                 raise FileNotFoundError(
                     f"{path} must be a folder with Cityscapes' gtFine/, or a panoptic JSON of COCO"
                 )
-            self.files = cityscapes.find(path)
+            found = cityscapes.find(path)
+            self.maps = {n: partial(cityscapes.read_truth, f.truth) for n, f in found.items() if f.truth}
+            self.pictures = {name: files.image for name, files in found.items() if files.image}
             self.things, self.stuff = cityscapes.THINGS, cityscapes.STUFF
             self.names = dict(cityscapes.NAMES)
-
-    @property
-    def pictures(self) -> dict[str, Path]:
-        """Pictures of the data set itself."""
-        return {name: files.image for name, files in self.files.items() if files.image is not None}
-
-    def __iter__(self) -> Iterator[str]:
-        """Names of the images whose truth is there."""
-        if self.coco is not None:
-            return iter(sorted(self.coco.annotations))
-        return iter(name for name, files in self.files.items() if files.truth is not None)
-
-    def read(self, name: str) -> Panoptic | None:
-        """The map of one image, or None if it is not there."""
-        if name not in set(self):
-            return None
-        if self.coco is not None:
-            return self.coco.read(name)
-        path = self.files[name].truth
-        return None if path is None else cityscapes.read_truth(path)
 
 
 def _pictures(folder: Path) -> dict[str, Path]:
