@@ -295,6 +295,17 @@ def test_one_bad_image_does_not_stop_the_others(rng):
         assert same_partition(outcomes[t].segmentation.instance, truth)
 
 
+def test_an_image_that_the_solver_cannot_take_is_named(rng):
+    embeddings, semantic, _ = scene(rng)
+    small = np.where(np.arange(12)[:, None] < 2, semantic, 3)
+    samples = {"large": Sample("large", embeddings, semantic), "small": Sample("small", embeddings, small)}
+    options = {"algorithm": "gaec", "memory_limit": 8 * 40**2}
+    large, little = segment_many(samples, Rules(things=[1]), **options)
+    assert "more than memory_limit" in str(large.error)
+    assert large.segmentation is None
+    assert little.segmentation.n_instances == 3
+
+
 def test_images_may_have_the_same_name(rng):
     embeddings, semantic, _ = scene(rng)
     other = np.ones_like(embeddings)
