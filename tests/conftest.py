@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from numba import config
 
+from clusterfug.cli import main
+
 INTERPRETED = bool(config.DISABLE_JIT)
 
 settings.register_profile(
@@ -42,3 +44,16 @@ def shared_data():
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; returns exit code, standard output and standard error."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return stop.value.code or 0, out, err
+
+    return run

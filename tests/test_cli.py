@@ -10,21 +10,7 @@ import numpy as np
 import pytest
 
 from clusterfug import DenseMulticut, dense_multicut, multicut
-from clusterfug.cli import main
 from clusterfug.instances import files
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command; returns exit code, standard output and standard error."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
-
-    return run
 
 
 @pytest.fixture

@@ -12,22 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterfug import DenseProblem, evaluation
-from clusterfug.cli import main
 from clusterfug.evaluation import evaluate
 from clusterfug.instances.files import write_labels
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command; returns exit code, standard output and standard error."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
-
-    return run
 
 
 def entropy(counts, n):

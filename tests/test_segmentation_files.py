@@ -6,7 +6,6 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from clusterfug import cli
 from clusterfug.segmentation import Panoptic, Rules, panoptic_quality
 from clusterfug.segmentation.cityscapes import find, from_train_ids, read_truth, write_instance_ids
 from clusterfug.segmentation.coco import CocoTruth, CocoWriter, read_segment_ids
@@ -49,12 +48,6 @@ def folder(tmp_path, rng):
             truth_instance=truth,
         )
     return tmp_path
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        cli.main([str(argument) for argument in arguments])
-    return stop.value.code, *capsys.readouterr()
 
 
 def test_coco_files_read_back_as_what_was_written(tmp_path, rng):
@@ -186,7 +179,7 @@ def test_cityscapes_is_found_in_its_published_layout(tmp_path, rng):
         find(tmp_path / "gtFine")
 
 
-def test_cityscapes_end_to_end(tmp_path, rng, capsys):
+def test_cityscapes_end_to_end(tmp_path, rng, run):
     name = city(tmp_path / "data", rng)
     maps = street(rng)
     embeddings = np.eye(4)[maps.instance] * (maps.instance > 0)[..., None]
@@ -204,7 +197,7 @@ def test_cityscapes_end_to_end(tmp_path, rng, capsys):
         "-o",
         tmp_path / "out",
     )
-    code, out, _ = run(capsys, *arguments, "--format", "cityscapes", "--overlays", "--json")
+    code, out, _ = run(*arguments, "--format", "cityscapes", "--overlays", "--json")
     assert code == 0
     found = json.loads(out)
     assert found["quality"]["things"]["pq"] == 1.0
@@ -245,12 +238,12 @@ def test_void_in_a_truth_is_void_whatever_number_it_has(tmp_path, rng):
         read_sample(file, Rules(things=[5]))
 
 
-def test_pictures_of_the_same_name_are_an_error(folder, tmp_path, capsys):
+def test_pictures_of_the_same_name_are_an_error(folder, tmp_path, run):
     for name in ("x/first.png", "y/first.png"):
         path = tmp_path / "pictures" / name
         path.parent.mkdir(parents=True)
         write_picture(path, np.zeros((16, 32, 3), dtype=np.uint8))
-    code, _, errors = run(capsys, "segment", folder, "--things", 26, "--images", tmp_path / "pictures")
+    code, _, errors = run("segment", folder, "--things", 26, "--images", tmp_path / "pictures")
     assert code == 2
     assert "are pictures of the same name" in errors
 
@@ -262,11 +255,10 @@ def test_a_picture_is_decoded_only_if_its_format_is_known(tmp_path):
         read_picture(path)
 
 
-def test_the_truth_is_never_overwritten(folder, tmp_path, capsys):
-    run(capsys, "segment", folder, "--things", 26, "--format", "coco", "-o", tmp_path / "data")
+def test_the_truth_is_never_overwritten(folder, tmp_path, run):
+    run("segment", folder, "--things", 26, "--format", "coco", "-o", tmp_path / "data")
     before = (tmp_path / "data" / "panoptic.json").read_bytes()
     code, _, errors = run(
-        capsys,
         *("segment", folder, "--truth", tmp_path / "data" / "panoptic.json"),
         *("--format", "coco", "-o", tmp_path / "data"),
     )
@@ -275,9 +267,8 @@ def test_the_truth_is_never_overwritten(folder, tmp_path, capsys):
     assert (tmp_path / "data" / "panoptic.json").read_bytes() == before
 
 
-def test_an_image_that_cannot_be_written_is_not_scored(folder, tmp_path, capsys):
+def test_an_image_that_cannot_be_written_is_not_scored(folder, tmp_path, run):
     code, out, _ = run(
-        capsys,
         "segment",
         folder,
         "--things",
@@ -296,54 +287,54 @@ def test_an_image_that_cannot_be_written_is_not_scored(folder, tmp_path, capsys)
     assert not (tmp_path / "panoptic.json").exists()
 
 
-def test_images_without_a_truth_are_said_to_be_without(folder, tmp_path, capsys):
-    run(capsys, "segment", folder, "--things", 26, "--format", "coco", "-o", tmp_path / "data")
+def test_images_without_a_truth_are_said_to_be_without(folder, tmp_path, run):
+    run("segment", folder, "--things", 26, "--format", "coco", "-o", tmp_path / "data")
     truth = tmp_path / "data" / "panoptic.json"
     content = json.loads(truth.read_text())
     content["annotations"].pop()
     truth.write_text(json.dumps(content))
-    code, out, _ = run(capsys, "segment", folder, "--truth", truth)
+    code, out, _ = run("segment", folder, "--truth", truth)
     assert code == 0
     assert "of 1 of 2 images: the others have no truth" in out
     (folder / "first.npz").rename(folder / "one.npz")
-    code, _, errors = run(capsys, "segment", folder, "--truth", truth)
+    code, _, errors = run("segment", folder, "--truth", truth)
     assert code == 2
     assert "none of the 2 images is in the truth: one.npz must be named like first" in errors
 
 
-def test_a_truth_or_picture_of_other_proportions_is_an_error(folder, capsys):
+def test_a_truth_or_picture_of_other_proportions_is_an_error(folder, run):
     arrays = dict(np.load(folder / "first.npz"))
     del arrays["image"]
     wrong = np.ones((32, 16), dtype=int)
     np.savez(folder / "first.npz", **(arrays | {"truth_semantic": wrong, "truth_instance": wrong}))
-    code, _, errors = run(capsys, "segment", folder, "--things", 26)
+    code, _, errors = run("segment", folder, "--things", 26)
     assert code == 2
     assert "embeddings (8 x 16) and the image (32 x 16) are not the same picture" in errors
 
 
-def test_a_failed_image_leaves_no_old_result(folder, tmp_path, capsys):
+def test_a_failed_image_leaves_no_old_result(folder, tmp_path, run):
     out = tmp_path / "out"
     for form, written in (("npy", "*.npy"), ("coco", "panoptic/*.png"), ("cityscapes", "*Ids.png")):
-        run(capsys, "segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
+        run("segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
         assert len(list(out.glob(written))) == 2
         good = (folder / "first.npz").read_bytes()
         np.savez(folder / "first.npz", embeddings=np.full((8, 16, 5), np.nan))
-        run(capsys, "segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
+        run("segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
         assert [path.name[:6] for path in out.glob(written)] == ["second"]
         assert {path.name for path in (out / "overlays").iterdir()} == {"second.png"}
         (folder / "first.npz").write_bytes(good)
-    run(capsys, "segment", folder, "--things", 1, "--stuff", 2, "--format", "coco", "-o", out)
+    run("segment", folder, "--things", 1, "--stuff", 2, "--format", "coco", "-o", out)
     assert not (out / "panoptic.json").exists()
 
 
-def test_classes_that_are_no_train_ids_or_not_evaluated_are_errors(tmp_path, rng, capsys):
+def test_classes_that_are_no_train_ids_or_not_evaluated_are_errors(tmp_path, rng, run):
     name = city(tmp_path / "data", rng)
     np.savez(tmp_path / f"{name}.npz", embeddings=np.ones((12, 18, 2)), semantic=np.full((12, 18), 23))
     arguments = ("segment", tmp_path / f"{name}.npz", "--truth", tmp_path / "data")
-    assert "class 23, which is no train id" in run(capsys, *arguments, "--train-ids")[2]
+    assert "class 23, which is no train id" in run(*arguments, "--train-ids")[2]
     np.savez(tmp_path / f"{name}.npz", embeddings=np.ones((12, 18, 2)), semantic=np.full((12, 18), 5))
-    assert "say --train-ids if classes are 0 to 18, or name it in --void" in run(capsys, *arguments)[2]
-    assert run(capsys, *arguments, "--void", "5,255")[0] == 0
+    assert "say --train-ids if classes are 0 to 18, or name it in --void" in run(*arguments)[2]
+    assert run(*arguments, "--void", "5,255")[0] == 0
 
 
 def test_overlay_shows_what_is_right_wrong_and_missed():
@@ -365,10 +356,10 @@ def test_overlay_shows_what_is_right_wrong_and_missed():
 
 
 @pytest.mark.parametrize("form", ["npy", "coco", "cityscapes"])
-def test_the_command_writes_what_it_scores(folder, tmp_path, capsys, form):
+def test_the_command_writes_what_it_scores(folder, tmp_path, run, form):
     out = tmp_path / "out"
     code, text, errors = run(
-        capsys, "segment", folder, "--things", 26, "--stuff", 7, "--format", form, "-o", out, "--overlays"
+        "segment", folder, "--things", 26, "--stuff", 7, "--format", form, "-o", out, "--overlays"
     )
     assert (code, errors) == (0, "")
     assert "instances  6" in text
@@ -389,11 +380,10 @@ def test_the_command_writes_what_it_scores(folder, tmp_path, capsys, form):
             assert len(np.unique(maps.instance)) == 4
 
 
-def test_coco_truth_scores_and_names_the_output(folder, tmp_path, capsys):
+def test_coco_truth_scores_and_names_the_output(folder, tmp_path, run):
     first = tmp_path / "first"
-    run(capsys, "segment", folder, "--things", 26, "--format", "coco", "-o", first)
+    run("segment", folder, "--things", 26, "--format", "coco", "-o", first)
     code, out, _ = run(
-        capsys,
         *("segment", folder, "--truth", first / "panoptic.json", "-o", tmp_path / "second"),
         *("--format", "coco", "--json"),
     )
@@ -404,18 +394,18 @@ def test_coco_truth_scores_and_names_the_output(folder, tmp_path, capsys):
     assert one["categories"] == other["categories"]
 
 
-def test_thresholds_per_class(folder, capsys):
+def test_thresholds_per_class(folder, run):
     for text in ("26=0.4,7=-2", "0.4,7=-2", "-2,26=0.4"):
-        code, out, _ = run(capsys, "segment", folder, "--things", "26,7", f"--threshold={text}", "--json")
+        code, out, _ = run("segment", folder, "--things", "26,7", f"--threshold={text}", "--json")
         assert code == 0
         assert json.loads(out)["instances"] == 8
         assert json.loads(out)["threshold"] == {"7": -2.0, "26": 0.4}
-    code, _, errors = run(capsys, "segment", folder, "--things", 26, "-t", "26=0.4,26=0.5")
+    code, _, errors = run("segment", folder, "--things", 26, "-t", "26=0.4,26=0.5")
     assert code == 2
     assert "two things about the same class" in errors
 
 
-def test_bad_images_are_named_and_the_others_finish(folder, tmp_path, capsys):
+def test_bad_images_are_named_and_the_others_finish(folder, tmp_path, run):
     arrays = dict(np.load(folder / "first.npz"))
     broken = {
         "sizes": arrays | {"semantic": np.ones((10, 40), dtype=int)},
@@ -435,7 +425,6 @@ def test_bad_images_are_named_and_the_others_finish(folder, tmp_path, capsys):
     file.write_bytes(file.read_bytes()[:100])
     out = tmp_path / "out"
     code, text, errors = run(
-        capsys,
         *("segment", folder, "--things", 26, "--stuff", 7, "-o", out, "--images", pictures, "--json"),
     )
     assert code == 2
@@ -473,16 +462,16 @@ def test_bad_images_are_named_and_the_others_finish(folder, tmp_path, capsys):
         (("--things", "26", "-a", "gaec", "--time-limit", "3"), "time_limit goes with refinement"),
     ],
 )
-def test_bad_calls_are_one_line(folder, capsys, arguments, message):
-    code, out, errors = run(capsys, "segment", folder, *arguments)
+def test_bad_calls_are_one_line(folder, run, arguments, message):
+    code, out, errors = run("segment", folder, *arguments)
     assert (code, out) == (2, "")
     assert message in errors
     assert len(errors.splitlines()) == 1
 
 
-def test_a_missing_extra_is_named(folder, tmp_path, capsys, monkeypatch):
+def test_a_missing_extra_is_named(folder, tmp_path, run, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
-    code, _, errors = run(capsys, "segment", folder, "--things", 26, "-o", tmp_path / "o", "--overlays")
+    code, _, errors = run("segment", folder, "--things", 26, "-o", tmp_path / "o", "--overlays")
     assert code == 2
     assert "pip install 'clusterfug[segmentation]'" in errors

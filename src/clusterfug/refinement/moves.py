@@ -14,11 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import blocks
-from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_item, cost_to_row, query_of_item, sum_rows
+from clusterfug.costs import Floats, Ints, Rows, query_of_item
 from clusterfug.kernels import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, insert, nearest
 from clusterfug.problem import DenseProblem
 from clusterfug.refinement.budget import Budget
+from clusterfug.refinement.clusters import (
+    CLOCK,
+    ROUNDING,
+    UNUSED,
+    Clusters,
+    clusters_of,
+    cost_to_cluster,
+    settle,
+    singletons,
+    stay_cost,
+    stay_costs,
+    sum_again,
+)
 from clusterfug.result import compact
 
 _BLOCK, _COLUMNS = 1024, 4096  # items and clusters of one block of scores: 16 MiB
@@ -27,28 +40,6 @@ NEIGHBOURS = 5
 _NOMINEES = 4
 _FIRST_PASSES, _PASSES = 8, 4  # over the items: along the neighbour graph; between two scorings
 _ENOUGH = 0.002  # a pass that moves a smaller share of the items is the last
-
-#: A gain counts if it is larger than this times the most that the item could cost to the two clusters.
-ROUNDING = 1e-13
-
-# Clusters.counts
-UNUSED, CLOCK = range(2)
-
-
-class Clusters(NamedTuple):
-    """The clusters in slots: one per cluster, some of them unused."""
-
-    labels: Ints  # (n,) slot of each item
-    sums: Floats  # (slots, d + 1) the extended row of each cluster
-    summed: Ints  # (slots,) False for an item alone in the slot of its number, which needs no sum
-    sizes: Ints  # (slots,)
-    mass: Floats  # (slots,) total magnitude of the items
-    changed: Ints  # (slots,) when the cluster last changed
-    seen: Ints  # (n,) when the item last thought of moving
-    own: Floats  # (n,) what an item costs to itself: it is in the sum of its cluster
-    magnitudes: Floats  # (n,) numbers u with |cost(i, j)| <= u_i u_j
-    unused: Ints  # (slots,) stack of unused slots
-    counts: Ints  # how many slots are unused; the clock: moves so far
 
 
 class Lists(NamedTuple):
@@ -79,7 +70,7 @@ def first_moves(
         return np.arange(n)
     # Two items that are each other's best have the same cost: the next one decides.
     order = np.lexsort(-neighbours.costs.T[::-1]) if rng is None else rng.permutation(n)
-    clusters = _singletons(problem)
+    clusters = singletons(problem)
     ids = np.where(neighbours.costs > 0, neighbours.ids, np.arange(n)[:, None])
     step = max(1, _WORK // (NEIGHBOURS * problem.d))
     for _ in range(_FIRST_PASSES):
@@ -97,7 +88,7 @@ def moves(
 ) -> tuple[NDArray[np.int64], bool]:
     """Better labels (0..K-1), and whether no single move improves them."""
     while not budget.over():
-        clusters = _clusters(problem, labels)
+        clusters = clusters_of(problem, labels)
         settled = _rounds(problem, clusters, budget)
         labels = compact(clusters.labels)
         if settled:
@@ -147,7 +138,7 @@ def _rounds(problem: DenseProblem, clusters: Clusters, budget: Budget) -> bool:
             return False
         changed = clusters.changed > lists.scored[0]
         slots = np.flatnonzero(changed & (clusters.sizes > 0))
-        _sum_again(problem, clusters, slots)
+        sum_again(problem, clusters, slots)
         _stay(problem, clusters, lists, np.flatnonzero(changed[clusters.labels]))
         forget(lists, changed)
         _nominate(problem, clusters, lists, everyone, slots)
@@ -164,57 +155,6 @@ def _search(problem: DenseProblem, clusters: Clusters, items: NDArray[np.int64],
             break
         moved += search_pass(problem.rows, clusters, items[start : start + step])
     return moved
-
-
-def _singletons(problem: DenseProblem) -> Clusters:
-    """Every item alone, in the slot of its number; no sums yet."""
-    n = problem.n
-    own, magnitudes = problem.own_costs
-    return Clusters(
-        labels=np.arange(n),
-        sums=np.empty((n, problem.d + 1)),
-        summed=np.zeros(n, dtype=np.bool_),
-        sizes=np.ones(n, dtype=np.int64),
-        mass=magnitudes.copy(),
-        changed=np.zeros(n, dtype=np.int64),
-        seen=np.full(n, -1),
-        own=own,
-        magnitudes=magnitudes,
-        unused=np.empty(n, dtype=np.int64),
-        counts=np.zeros(2, dtype=np.int64),
-    )
-
-
-def _clusters(problem: DenseProblem, labels: NDArray[np.int64]) -> Clusters:
-    """The clusters of labels 0..K-1 with their sums, and some slots to be alone in."""
-    k = int(labels.max()) + 1
-    slots = k + 64 + problem.n // 8
-    sums = np.zeros((slots, problem.d + 1))
-    for part in problem.parts():
-        sum_rows(problem.rows, np.arange(problem.n)[part], labels[part], sums)
-    own, magnitudes = problem.own_costs
-    return Clusters(
-        labels=labels.copy(),
-        sums=sums,
-        summed=np.ones(slots, dtype=np.bool_),
-        sizes=np.bincount(labels, minlength=slots),
-        mass=np.bincount(labels, weights=magnitudes, minlength=slots),
-        changed=np.zeros(slots, dtype=np.int64),
-        seen=np.full(problem.n, -1),
-        own=own,
-        magnitudes=magnitudes,
-        unused=np.arange(slots)[::-1].copy(),
-        counts=np.array([slots - k, 0]),
-    )
-
-
-def _sum_again(problem: DenseProblem, clusters: Clusters, slots: NDArray[np.int64]) -> None:
-    """Sum the rows of these clusters afresh: sums that items came to and left have rounding errors."""
-    clusters.sums[slots] = 0.0
-    fresh = np.zeros(len(clusters.sizes), dtype=np.bool_)
-    fresh[slots] = True
-    items = np.flatnonzero(fresh[clusters.labels])
-    sum_rows(problem.rows, items, clusters.labels[items], clusters.sums)
 
 
 def _stay(problem: DenseProblem, clusters: Clusters, lists: Lists, items: NDArray[np.int64]) -> None:
@@ -348,77 +288,6 @@ def search_pass(rows: Rows, clusters: Clusters, items: Ints) -> int:
                     to = slot
         moved += settle(rows, clusters, i, best - stay_cost(rows, clusters, i, query), to)
     return moved
-
-
-@kernel
-def cost_to_cluster(rows: Rows, clusters: Clusters, query: Floats, slot: int) -> float:
-    if clusters.summed[slot]:
-        return cost_to_row(rows, query, clusters.sums[slot])
-    return cost_to_item(rows, query, slot)
-
-
-@kernel
-def stay_cost(rows: Rows, clusters: Clusters, i: int, query: Floats) -> float:
-    """What item i costs to the rest of its cluster."""
-    home = clusters.labels[i]
-    if clusters.sizes[home] == 1:
-        return 0.0
-    return cost_to_row(rows, query, clusters.sums[home]) - clusters.own[i]
-
-
-@kernel
-def settle(rows: Rows, clusters: Clusters, i: int, gain: float, to: int) -> bool:
-    """Move item i to a cluster (-1: to be alone) if that is a gain; whether it moved."""
-    home = clusters.labels[i]
-    clusters.seen[i] = clusters.counts[CLOCK]
-    masses = clusters.mass[home] + (clusters.mass[to] if to >= 0 else 0.0)
-    if not gain > ROUNDING * clusters.magnitudes[i] * masses:
-        return False
-    if to < 0:
-        if clusters.sizes[home] == 1 or clusters.counts[UNUSED] == 0:
-            return False
-        clusters.counts[UNUSED] -= 1
-        to = clusters.unused[clusters.counts[UNUSED]]
-        clusters.summed[to] = True
-        clusters.sums[to] = 0.0
-    elif not clusters.summed[to]:
-        clusters.summed[to] = True
-        clusters.sums[to] = 0.0
-        add_row(rows, to, clusters.sums[to])
-    add_row(rows, i, clusters.sums[to])
-    clusters.labels[i] = to
-    clusters.sizes[to] += 1
-    clusters.mass[to] += clusters.magnitudes[i]
-    clusters.sizes[home] -= 1
-    clusters.mass[home] -= clusters.magnitudes[i]
-    if clusters.sizes[home] == 0:
-        clusters.mass[home] = 0.0
-        clusters.unused[clusters.counts[UNUSED]] = home
-        clusters.counts[UNUSED] += 1
-    else:
-        leave(rows, i, clusters.sums[home])
-    clusters.counts[CLOCK] += 1
-    clusters.changed[to] = clusters.changed[home] = clusters.counts[CLOCK]
-    return True
-
-
-@kernel
-def leave(rows: Rows, i: int, out: Floats) -> None:
-    """out -= the extended row of item i."""
-    d = rows.features.shape[1]
-    for p in range(d):
-        out[p] -= rows.weight[i] * rows.features[i, p]
-    out[d] -= rows.weight[i] * rows.alpha[i]
-
-
-@kernel
-def stay_costs(rows: Rows, clusters: Clusters, items: Ints, stay: Floats) -> None:
-    query = np.empty(rows.signature.shape[0])
-    for i in items:
-        stay[i] = 0.0
-        if clusters.sizes[clusters.labels[i]] > 1:
-            query_of_item(rows, i, query)
-            stay[i] = stay_cost(rows, clusters, i, query)
 
 
 @kernel
