@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints-dev.txt
 
-.PHONY: demo test check bench paper
+.PHONY: demo test test-gpu check bench paper
 
 demo: .venv/installed
 	.venv/bin/clusterfug demo
@@ -15,6 +15,10 @@ test: .venv/installed-dev
 	NUMBA_DISABLE_JIT=1 CLUSTERFUG_DATA= .venv/bin/python -m coverage run -m pytest -q -m "not large"
 	.venv/bin/python -m coverage combine --quiet
 	.venv/bin/python -m coverage report --fail-under=90
+
+# On a machine with a CUDA GPU, by its own Python with its own torch and pytest: nothing is installed.
+test-gpu:
+	CLUSTERFUG_REQUIRE_CUDA=1 PYTHONPATH=src $(PYTHON) -m pytest tests/test_gpu_core.py tests/test_gpu_solve.py
 
 check: .venv/installed-dev
 	.venv/bin/ruff check .

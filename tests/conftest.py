@@ -8,8 +8,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from numba import config
 
-from clusterfug.cli import main
-
 INTERPRETED = bool(config.DISABLE_JIT)
 
 settings.register_profile(
@@ -41,6 +39,18 @@ def shared_data():
     return Path(folder)
 
 
+@pytest.fixture(params=["cpu", "cuda"])
+def backend(request):
+    """A device of torch: every test of tensors runs on the CPU, and on a GPU where there is one."""
+    import torch
+
+    if request.param == "cuda" and not torch.cuda.is_available():
+        absent = pytest.fail if os.environ.get("CLUSTERFUG_REQUIRE_CUDA") else pytest.skip
+        absent("there is no GPU")
+    torch.set_num_threads(1)  # tensors are small here: on a busy machine threads mostly wait for each other
+    return torch.device(request.param)
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
@@ -49,6 +59,7 @@ def rng():
 @pytest.fixture
 def run(capsys):
     """Run a command; returns exit code, standard output and standard error."""
+    from clusterfug.cli import main
 
     def run(*arguments):
         with pytest.raises(SystemExit) as stop:

@@ -264,7 +264,7 @@ def test_interrupted(run, features, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("clusterfug.solve.greedy", interrupt)
+    monkeypatch.setattr("clusterfug.cpu.greedy", interrupt)
     code, out, err = run("cluster", features[0], "-a", "dgaec-inc", "-o", features[0].with_name("l.npy"))
     assert (code, out, err) == (130, "", "clusterfug: interrupted; nothing was written\n")
     assert nothing_but(features[0].parent, "x.npy")

@@ -89,7 +89,7 @@ def test_an_approximate_search_that_finds_nothing_is_no_proof(rng, monkeypatch):
         return Neighbours(np.full((problem.n, k), -1), np.full((problem.n, k), -np.inf))
 
     X = rng.normal(size=(50, 3))
-    monkeypatch.setattr("clusterfug.solve.approximate", nothing)
+    monkeypatch.setattr("clusterfug.cpu.approximate", nothing)
     expected = dense_multicut(X, algorithm="dlaec").merges
     assert len(expected) > 0
     np.testing.assert_array_equal(dense_multicut(X, algorithm="dapplaec").merges, expected)

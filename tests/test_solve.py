@@ -34,7 +34,7 @@ def test_result_is_consistent(seed, n):
     assert result.inside == pytest.approx(result.merges["cost"].sum(), rel=1e-9, abs=1e-9)
     assert [phase.name for phase in result.trace] == ["neighbours", "contraction"]
     assert result.trace[0][2:4] == (n, pytest.approx(result.objective + result.inside))
-    assert result.trace[1][2:] == (result.n_clusters, result.objective, False, False)
+    assert result.trace[1][2:] == (result.n_clusters, result.objective, False, False, None)
     assert result.algorithm == "dgaec-inc"
     assert 0 <= result.trace[0].seconds + result.trace[1].seconds <= result.seconds
     assert f"n_clusters={result.n_clusters}" in repr(result)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 
 def cores() -> int:
@@ -115,7 +114,9 @@ if hasattr(os, "register_at_fork"):
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
     np.ones((2, 2)) @ np.ones((2, 2))  # the library is there
     return ThreadpoolController().select(user_api="blas")
 

@@ -1,7 +1,8 @@
 """Validation: every error a user can cause, in one line that says what to do, before any work."""
 
 import numbers
-from typing import Any
+import sys
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ def count(name: str, value: object, minimum: int = 1) -> int:
 
 def numeric(name: str, array: Any) -> NDArray[Any]:
     """An array of real numbers as it lies (a memory map stays one), or a TypeError."""
+    if is_tensor(array):
+        array = on_host(tensor(name, array))
     if hasattr(array, "toarray"):
         raise TypeError(f"{name} is a sparse matrix: convert it with .toarray() first")
     if np.ma.isMaskedArray(array):
@@ -49,16 +52,72 @@ def numeric(name: str, array: Any) -> NDArray[Any]:
     return array
 
 
-def features(X: Any, name: str = "X") -> NDArray[Any]:
-    """(n, d) finite features, C-contiguous, in float32 or (if X needs it) float64; no other copy."""
-    X = numeric(name, X)
+def is_tensor(value: Any) -> bool:
+    """Whether it is a tensor of torch, without importing that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def on_gpu(value: Any) -> bool:
+    return is_tensor(value) and value.device.type == "cuda"
+
+
+def on_host(value: Any) -> Any:
+    """A tensor as an array, without a copy if it is on the host; all else as it is."""
+    if not is_tensor(value) or str(value.layout) != "torch.strided":
+        return value
+    value = value.detach().cpu()
+    if value.is_floating_point() and value.dtype.itemsize < 4:  # numpy does not know all of them
+        value = value.float()
+    return value.numpy()
+
+
+def tensor(name: str, value: Any) -> Any:
+    """A tensor of real numbers as it lies, without its gradient, or a TypeError."""
+    if str(value.layout) != "torch.strided":
+        raise TypeError(f"{name} is a sparse tensor: convert it with .to_dense() first")
+    if value.is_complex() or value.is_quantized:
+        raise TypeError(f"{name} must hold real numbers, not {value.dtype}; convert it to floats first")
+    return value.detach()
+
+
+def is_problem(value: Any, kind: str) -> bool:
+    """Whether it is a DenseProblem or a GraphProblem, without importing what makes them."""
+    module = sys.modules.get(
+        {"DenseProblem": "clusterfug.problem", "GraphProblem": "clusterfug.graph"}[kind]
+    )
+    return module is not None and isinstance(value, getattr(module, kind))
+
+
+def rectangle(X: Any, name: str = "X") -> None:
+    """Rows of features: an array or a tensor of two dimensions, neither of them 0."""
     if X.ndim != 2:
         raise ValueError(f"{name} must be 2-D, one row per item, not {X.ndim}-D; reshape it")
     if X.shape[0] == 0:
         raise ValueError(f"{name} has no rows: there is nothing to cluster")
     if X.shape[1] == 0:
         raise ValueError(f"{name} has no columns: every item needs at least one feature")
-    dtype = np.float64 if np.result_type(X.dtype, np.float32) != np.float32 else np.float32
+
+
+def bad_value(value: Any, row: int, column: int, name: str = "X") -> NoReturn:
+    what = "is too large to square" if np.isfinite(value) else "is not finite"
+    raise ValueError(
+        f"{name} has a value that {what}: {value} in row {row}, column {column}; "
+        "remove or replace such rows"
+    )
+
+
+def float_type(X: NDArray[Any]) -> type[np.float32 | np.float64]:
+    """float32 if that holds every number of X's type, else float64."""
+    return np.float64 if np.result_type(X.dtype, np.float32) != np.float32 else np.float32
+
+
+def features(X: Any, name: str = "X") -> NDArray[Any]:
+    """(n, d) finite features, C-contiguous, in float32 or (if X needs it) float64; no other copy."""
+    if on_gpu(X):
+        raise TypeError(f"{name} is a tensor on a GPU: use {name}.cpu(); dense_multicut takes it as it is")
+    X = numeric(name, X)
+    rectangle(X, name)
     step = max(1, _BLOCK_BYTES // (X.shape[1] * X.dtype.itemsize))
     for start in range(0, X.shape[0], step):
         block = X[start : start + step]
@@ -67,13 +126,8 @@ def features(X: Any, name: str = "X") -> NDArray[Any]:
         with np.errstate(invalid="ignore", over="ignore"):
             good = np.isfinite(block) & (np.abs(block) <= LARGEST)
         row, column = np.argwhere(~good)[0]
-        value = block[row, column]
-        what = "is too large to square" if np.isfinite(value) else "is not finite"
-        raise ValueError(
-            f"{name} has a value that {what}: {value} in row {start + row}, column {column}; "
-            "remove or replace such rows"
-        )
-    return np.ascontiguousarray(np.asarray(X), dtype=dtype)
+        bad_value(block[row, column], start + row, column, name)
+    return np.ascontiguousarray(np.asarray(X), dtype=float_type(X))
 
 
 def per_item(name: str, values: Any, n: int) -> NDArray[np.float64]:
@@ -98,9 +152,43 @@ def weights(values: Any, n: int) -> NDArray[np.float64]:
     return result
 
 
+def cost_columns(
+    n: int, threshold: float, alpha: Any, prefer: str, sample_weight: Any
+) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+    """What costs are made of beside features: the column, its sign (or minus the threshold), and weights.
+
+    A threshold is a column of ones with signature -threshold, rather than of sqrt(threshold) with -1: the
+    same costs, without the rounding of a square root.
+    """
+    one_of("prefer", prefer, ("small", "large"))
+    if alpha is None:
+        column, last = np.ones(n), -number("threshold", threshold)
+        if prefer == "large":
+            raise ValueError('prefer="large" goes with alpha; use a negative threshold instead')
+    else:
+        column, last = per_item("alpha", alpha, n), -1.0 if prefer == "small" else 1.0
+    return column, last, np.ones(n) if sample_weight is None else weights(sample_weight, n)
+
+
+def no_costs(threshold: float, alpha: Any, prefer: str, sample_weight: Any) -> None:
+    """A DenseProblem brings its own costs."""
+    if (threshold, prefer) != (0.4, "small") or alpha is not None or sample_weight is not None:
+        raise ValueError("X is a DenseProblem: give threshold, alpha, prefer, weights when making it")
+
+
+def costs_in_range(largest: Any, n: int) -> None:
+    """Sums of n^2 costs stay in the range of float64."""
+    with np.errstate(over="ignore"):
+        if not largest * float(n) ** 2 < LARGEST**2:
+            raise ValueError(
+                "features, weights or threshold are too large: costs leave the range of float64; "
+                "scale them down"
+            )
+
+
 def labels(values: Any, n: int, name: str = "labels") -> NDArray[np.int64]:
     """n integer labels, any numbering."""
-    values = np.asarray(values)
+    values = np.asarray(on_host(values))
     if values.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not {values.dtype}")
     if values.shape != (n,):

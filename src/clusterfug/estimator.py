@@ -11,7 +11,7 @@ from clusterfug import checks
 from clusterfug.assign import cluster_means, most_similar
 from clusterfug.preprocess import mean_feature, prepare
 from clusterfug.problem import DenseProblem
-from clusterfug.solve import MEMORY_LIMIT, dense_multicut
+from clusterfug.solve import dense_multicut
 
 
 class DenseMulticut(ClusterMixin, BaseEstimator):
@@ -49,8 +49,13 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         Neighbours kept per node by the paper's algorithms; None lets the algorithm choose.
     ann : {"hnsw", "ivf"}, default="hnsw"
         The index of the approximate search of algorithm="dapplaec".
-    memory_limit : int, default=4 GiB
-        Bytes that algorithm="gaec" may use for its n x n costs.
+    device : {None, "cpu", "cuda", "cuda:1", "auto"} or torch.device, default=None
+        Where the solver runs: the CPU by default. See `dense_multicut`.
+    precision : {"fast", "exact"}, default="fast"
+        How candidates are found on a GPU; on the CPU always exact.
+    memory_limit : int, default=None
+        Bytes that algorithm="gaec" may use for its n x n costs (4 GiB by default), or that the solver may
+        use on a GPU (90 % of what is free).
 
     Attributes
     ----------
@@ -97,7 +102,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         random_state: Any = 0,
         k: int | None = None,
         ann: str = "hnsw",
-        memory_limit: int = MEMORY_LIMIT,
+        device: Any = None,
+        precision: str = "fast",
+        memory_limit: int | None = None,
     ) -> None:
         self.threshold = threshold
         self.alpha = alpha
@@ -112,6 +119,8 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.random_state = random_state
         self.k = k
         self.ann = ann
+        self.device = device
+        self.precision = precision
         self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -125,6 +134,10 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             Sample i counts as that many samples. One of weight 0 takes no part and is labelled like
             a new point.
         """
+        if checks.on_gpu(X):
+            raise TypeError(
+                "X is a tensor on a GPU: use dense_multicut, which takes it as it is, or X.cpu()"
+            )
         X = checks.features(validate_data(self, X, dtype="numeric"))
         if sample_weight is not None:
             sample_weight = checks.weights(sample_weight, len(X))
@@ -147,6 +160,8 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             random_state=self.random_state,
             k=self.k,
             ann=self.ann,
+            device=self.device,
+            precision=self.precision,
             memory_limit=self.memory_limit,
         )
         self.labels_ = self.result_.labels

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from numba import njit
-
 #: How a long run tells where it is: phase, done, total.
 Progress = Callable[[str, int, int], None]
 
@@ -25,6 +23,8 @@ def reduction(function: F) -> F:
 
 
 def _compiled(function: F, **options: Any) -> F:
+    from numba import njit
+
     try:
         return njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # numba found no folder that it may write a cache to

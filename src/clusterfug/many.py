@@ -1,19 +1,19 @@
-"""solve_many: many problems side by side, one thread each."""
+"""solve_many: many problems side by side, one thread each; on a GPU many at once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from threading import Event
 from typing import Any
 
 import numpy as np
 
 from clusterfug import blocks, checks
-from clusterfug.graph import GraphProblem
+from clusterfug.gpu.device import choose, is_given
 from clusterfug.kernels import Progress
-from clusterfug.problem import DenseProblem
+from clusterfug.options import ALGORITHMS, PRECISIONS, Refinement, Task
 from clusterfug.result import Clustering
-from clusterfug.run import Refinement
-from clusterfug.solve import ALGORITHMS, dense_multicut, multicut
+from clusterfug.solve import dense_multicut, multicut
 
 _REFINEMENT = ("refine", "init", "time_limit", "max_iter", "random_state")
 
@@ -46,26 +46,34 @@ def solve_many(
     *,
     n_jobs: int | None = None,
     algorithm: str = "auto",
+    device: Any = None,
+    precision: str = "fast",
     callback: Progress | None = None,
     **options: Any,
 ) -> list[Clustering]:
     """Solve many problems side by side: the largest first, each on one thread.
 
-    Every result is what `dense_multicut` or `multicut` would have returned (of "gaec", up to rounding). A
-    problem that fails does not stop the others.
+    On a GPU as many problems as fit are solved at once. There a result is as good as that of
+    `dense_multicut`, but may be another one.
+
+    Otherwise every result is what `dense_multicut` or `multicut` would have returned (of "gaec", up to
+    rounding). A problem that fails does not stop the others.
 
     Parameters
     ----------
     problems : iterable, or mapping from names
-        Arrays of features, `DenseProblem` or `GraphProblem`. With names an error says which one failed;
+        Features, `DenseProblem` or `GraphProblem`. With names an error says which one failed;
         without, it says the position.
     n_jobs : int, optional
-        Problems solved at a time; all cores by default.
+        Problems solved at a time on the CPU; all cores by default. It does not go with a device.
     algorithm : str, default="auto"
         As for `dense_multicut` (or `multicut`), which also takes the other options. `time_limit` is per
-        problem; a Generator as `random_state` has a child for each, in their order.
+        problem (on a GPU per pack of problems that are solved at once, as is `seconds` of a result); a
+        Generator as `random_state` has a child for each, in their order.
+    device, precision
+        As for `dense_multicut`. Graphs are solved on the CPU.
     callback : callable, optional
-        Called as ``callback("problems", done, total)`` after each.
+        Called as ``callback("problems", done, total)`` after each, or after each pack.
 
     Returns
     -------
@@ -87,38 +95,95 @@ def solve_many(
     """
     checks.one_of("algorithm", algorithm, ALGORITHMS)
     jobs = blocks.cores() if n_jobs in (None, -1) else checks.count("n_jobs", n_jobs)
+    if n_jobs is not None and is_given(device):
+        raise ValueError("n_jobs is for the CPU: leave it out with a device")
     Refinement(algorithm, **{name: options[name] for name in _REFINEMENT if name in options})  # validated
+    checks.one_of("precision", precision, PRECISIONS)
     named = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
     names, work = list(named), list(named.values())
-    seeds = _seeds(options.pop("random_state", 0), len(work))
-    stop = Event()
-
-    def solve(problem: Any, seed: Any) -> Clustering:
-        with blocks.alone(stop):
-            run = multicut if isinstance(problem, GraphProblem) else dense_multicut
-            return run(problem, algorithm=algorithm, random_state=seed, callback=_look, **options)
-
     results: list[Clustering | None] = [None] * len(work)
     errors: dict[Any, Exception] = {}
-    with ThreadPoolExecutor(min(jobs, max(1, len(work))), thread_name_prefix="clusterfug-many") as pool:
-        largest_first = sorted(range(len(work)), key=lambda t: -_size(work[t]))
-        running = {pool.submit(solve, work[t], seeds[t]): t for t in largest_first}
+    done = 0
+    with closing(_solved(work, jobs, algorithm, device, precision, options)) as outcomes:
+        for found in outcomes:
+            for t, result in found.items():
+                if isinstance(result, Exception):
+                    errors[names[t]] = result
+                else:
+                    results[t] = result
+            done += len(found)
+            if callback is not None:
+                callback("problems", done, len(work))
+    if errors:
+        raise SolveManyError(results, {name: errors[name] for name in names if name in errors})
+    return [result for result in results if result is not None]
+
+
+def _solved(
+    work: list[Any], jobs: int, algorithm: str, device: Any, precision: str, options: dict[str, Any]
+) -> Generator[dict[int, Clustering | Exception]]:
+    """Results and errors by position, as they come: those on devices first."""
+    on_cpu = []
+    for place, positions in _places(work, device, algorithm).items():
+        if place is None:
+            on_cpu = positions
+            continue
+        from clusterfug.gpu.solve import solve_packed
+
+        task = Task(algorithm=algorithm, precision=precision, **options)
+        for found in solve_packed([work[t] for t in positions], task, place):
+            yield {positions[t]: result for t, result in found.items()}
+    if on_cpu:
+        yield from _side_by_side(work, on_cpu, jobs, algorithm, options)
+
+
+def _places(work: list[Any], device: Any, algorithm: str) -> dict[Any, list[int]]:
+    """Positions of the problems by the device that they are for; None is the CPU."""
+    places: dict[Any, list[int]] = {}
+    chosen: dict[Any, Any] = {}
+    for t, X in enumerate(work):
+        if checks.is_problem(X, "GraphProblem"):
+            if is_given(device):
+                raise ValueError("a graph is solved on the CPU: leave out the device")
+            place = None
+        else:
+            here = X.device if checks.on_gpu(X) else None
+            if here not in chosen:
+                chosen[here] = choose(device, algorithm, X)
+            place = chosen[here]
+        places.setdefault(place, []).append(t)
+    return places
+
+
+def _side_by_side(
+    work: list[Any], positions: list[int], jobs: int, algorithm: str, options: dict[str, Any]
+) -> Generator[dict[int, Clustering | Exception]]:
+    """Problems on the CPU, one thread each."""
+    options = dict(options)
+    seeds = dict(zip(positions, _seeds(options.pop("random_state", 0), len(positions)), strict=True))
+    stop = Event()
+
+    def solve(t: int) -> Clustering:
+        with blocks.alone(stop):
+            on_cpu = {"algorithm": algorithm, "random_state": seeds[t], "callback": _look, **options}
+            if checks.is_problem(work[t], "GraphProblem"):
+                return multicut(work[t], **on_cpu)
+            return dense_multicut(work[t], device="cpu", **on_cpu)
+
+    with ThreadPoolExecutor(min(jobs, len(positions)), thread_name_prefix="clusterfug-many") as pool:
+        running = {pool.submit(solve, t): t for t in sorted(positions, key=lambda t: -_size(work[t]))}
         try:
-            for done, future in enumerate(as_completed(running), 1):
-                t = running[future]
+            for future in as_completed(running):
+                outcome: Clustering | Exception
                 try:
-                    results[t] = future.result()
+                    outcome = future.result()
                 except Exception as error:
-                    errors[names[t]] = error
-                if callback is not None:
-                    callback("problems", done, len(work))
+                    outcome = error
+                yield {running[future]: outcome}
         except BaseException:  # Ctrl-C: whoever runs sees it at the next look
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-    if errors:
-        raise SolveManyError(results, {name: errors[name] for name in names if name in errors})
-    return [result for result in results if result is not None]
 
 
 def _look(phase: str, done: int, total: int) -> None:
@@ -134,9 +199,9 @@ def _seeds(random_state: Any, n: int) -> list[Any]:
 
 def _size(problem: Any) -> int:
     """Work to expect, roughly: pairs of items, or edges."""
-    if isinstance(problem, GraphProblem):
+    if checks.is_problem(problem, "GraphProblem"):
         return len(problem.costs)
-    if isinstance(problem, DenseProblem):
+    if checks.is_problem(problem, "DenseProblem"):
         return problem.n**2
     try:
         return len(problem) ** 2

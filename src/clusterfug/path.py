@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from clusterfug import checks
 from clusterfug.kernels import Progress
-from clusterfug.problem import DenseProblem
-from clusterfug.refinement.strategies import STRATEGIES
-from clusterfug.result import Clustering
-from clusterfug.run import INTERRUPTED
+from clusterfug.options import OURS
+from clusterfug.result import INTERRUPTED, Clustering
 from clusterfug.solve import dense_multicut
+
+_AGAIN = ("time_limit", "device", "precision", "memory_limit")  # options of a second run from other labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ def threshold_path(
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array or torch tensor of shape (n, d)
         One row of features per item, used as it is, as in `dense_multicut`.
     thresholds : array of shape (t,)
         Put in rising order; equal ones count once.
@@ -125,21 +125,21 @@ def threshold_path(
     if "init" in options:
         raise ValueError("threshold_path brings its own init: leave it out")
     values = np.unique(checks.vector("thresholds", thresholds))
-    features = checks.features(X)
-    warm = algorithm in STRATEGIES or bool(options.get("refine"))
-    limit = options.get("time_limit")
+    features = X if checks.on_gpu(X) else checks.features(X)
+    warm = algorithm in OURS or bool(options.get("refine"))
+    again = {name: options[name] for name in _AGAIN if name in options}
 
-    def problem(i: int) -> DenseProblem:
-        return DenseProblem(features, float(values[i]), sample_weight=sample_weight)
+    def solve(i: int, **options: Any) -> Clustering:
+        return dense_multicut(features, float(values[i]), sample_weight=sample_weight, **options)
 
     def no_worse(i: int, neighbour: Clustering) -> Clustering:
         """The result of threshold i, or a better one from the labels of a neighbour."""
-        other = dense_multicut(problem(i), algorithm="fast", init=neighbour.labels, time_limit=limit)
+        other = solve(i, algorithm="fast", init=neighbour.labels, **again)
         return replace(other, algorithm=algorithm) if other.inside > results[i].inside else results[i]
 
     results: list[Clustering] = []
     for i in range(len(values)):
-        results.append(dense_multicut(problem(i), algorithm=algorithm, **options))
+        results.append(solve(i, algorithm=algorithm, **options))
         if results[i].trace[-1].name == INTERRUPTED:
             raise KeyboardInterrupt
         if warm and i > 0:

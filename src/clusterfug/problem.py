@@ -60,34 +60,19 @@ class DenseProblem:
     ) -> None:
         features = checks.features(X)
         n, d = features.shape
-        checks.one_of("prefer", prefer, ("small", "large"))
+        column, last, weight = checks.cost_columns(n, threshold, alpha, prefer, sample_weight)
+        self.threshold = -last if alpha is None else None
         signs = np.ones(d) if signature is None else checks.numeric("signature", signature)
         if signs.shape != (d,) or not np.all(np.abs(signs) == 1):
             raise ValueError(f"signature must be {d} numbers, each +1 or -1")
-        self.threshold: float | None
-        if alpha is None:
-            # One column of ones with signature -threshold, rather than of sqrt(threshold) with -1:
-            # the same costs, without the rounding of a square root.
-            self.threshold = checks.number("threshold", threshold)
-            column, sign = np.ones(n), -self.threshold
-            if prefer == "large":
-                raise ValueError('prefer="large" goes with alpha; use a negative threshold instead')
-        else:
-            self.threshold = None
-            column, sign = checks.per_item("alpha", alpha, n), -1.0 if prefer == "small" else 1.0
-        weight = np.ones(n) if sample_weight is None else checks.weights(sample_weight, n)
         self.rows = Rows(
             read_only(features),
             read_only(column),
             read_only(weight),
-            read_only(np.append(signs, sign).astype(np.float64)),
+            read_only(np.append(signs, last).astype(np.float64)),
         )
         with np.errstate(over="ignore"):
-            if not self.largest_cost * n**2 < checks.LARGEST**2:
-                raise ValueError(
-                    "features, weights or threshold are too large: costs leave the range of float64; "
-                    "scale them down"
-                )
+            checks.costs_in_range(self.largest_cost, n)
 
     @classmethod
     def from_costs(cls, costs: Any) -> "DenseProblem":
@@ -281,8 +266,7 @@ def as_problem(X: Any, threshold: float, alpha: Any, prefer: str, sample_weight:
     """X if it is a problem already (then it takes no cost options), else the problem of features X."""
     if not isinstance(X, DenseProblem):
         return DenseProblem(X, threshold, alpha=alpha, prefer=prefer, sample_weight=sample_weight)
-    if (threshold, prefer) != (0.4, "small") or alpha is not None or sample_weight is not None:
-        raise ValueError("X is a DenseProblem: give threshold, alpha, prefer, weights when making it")
+    checks.no_costs(threshold, alpha, prefer, sample_weight)
     return X
 
 

@@ -6,6 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+#: One record per contraction: node j was merged into node i (i < j) at this cost. A node is named by
+#: the lowest item in it.
+MERGE = np.dtype([("i", np.int64), ("j", np.int64), ("cost", np.float64)])
+#: The last phase of a search that Ctrl-C ended.
+INTERRUPTED = "interrupted"
+
 
 class Phase(NamedTuple):
     """One step of the road: what it was, how long it took and where it arrived."""
@@ -16,6 +22,7 @@ class Phase(NamedTuple):
     objective: float
     move_optimal: bool = False  # no single item can improve the clustering by moving
     join_optimal: bool = False  # no two clusters can improve it by joining
+    passes: float | None = None  # all-pairs passes so far, on a GPU; None on the CPU
 
 
 @dataclass(frozen=True, eq=False)

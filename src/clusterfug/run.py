@@ -6,57 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import checks
-from clusterfug.contraction.history import MERGE, labels_of_merges
+from clusterfug.contraction.history import labels_of_merges
+from clusterfug.options import Refinement
 from clusterfug.problem import DenseProblem
-from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import Problem, Refined, refine
 from clusterfug.refinement.strategies import STRATEGIES, or_all_together
-from clusterfug.result import Clustering, Phase, compact, number_by_first_appearance
-
-#: Seconds that `best` searches unless told otherwise.
-TIME_LIMIT = 60.0
-#: The last phase of a search that Ctrl-C ended.
-INTERRUPTED = "interrupted"
-
-
-class Refinement:
-    """The options of refinement, validated: those that do not go with the algorithm are errors."""
-
-    def __init__(
-        self,
-        algorithm: str,
-        refine: bool = False,
-        init: Any = None,
-        time_limit: float | None = None,
-        max_iter: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.algorithm = algorithm
-        ours = algorithm in STRATEGIES
-        self.wanted = checks.flag("refine", refine) or ours
-        if init is not None and not ours:
-            raise ValueError(f"init goes with {', '.join(STRATEGIES)}, not with {algorithm}: leave it out")
-        self.init = init
-        if time_limit is not None and not self.wanted:
-            raise ValueError(f"time_limit goes with refinement: use refine=True with {algorithm}")
-        if time_limit is not None and time_limit != np.inf:
-            time_limit = checks.number("time_limit", time_limit, 0.0)
-        if max_iter is not None:
-            max_iter = checks.count("max_iter", max_iter, 0)
-            if algorithm != "best":
-                raise ValueError(f"max_iter goes with best, not with {algorithm}: leave it out")
-        if algorithm == "best" and time_limit is None and max_iter is None:
-            time_limit = TIME_LIMIT
-        self.time_limit, self.max_iter = time_limit, max_iter
-        self.rng = checks.generator("random_state", random_state)
-
-    def budget(self) -> Budget:
-        return Budget(self.time_limit, self.max_iter)
-
-    def start(self, problem: Problem) -> NDArray[np.int64] | None:
-        """The labels to start from, 0..K-1; None for singletons."""
-        return None if self.init is None else compact(checks.labels(self.init, problem.n, "init"))
+from clusterfug.result import INTERRUPTED, MERGE, Clustering, Phase, number_by_first_appearance
 
 
 class Run:
@@ -87,7 +42,7 @@ class Run:
     def strategy(self, problem: Problem, options: Refinement, progress: Any) -> Clustering:
         """The clustering of one of our own algorithms; Ctrl-C ends the search of `best` early."""
         steps = STRATEGIES[self.algorithm]
-        init, budget = options.start(problem), options.budget()
+        init, budget = options.start(problem.n), options.budget()
         try:
             for name, refined in steps(problem, init, budget, options.rng, progress):
                 self.passes(name, refined)

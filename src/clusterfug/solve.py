@@ -1,32 +1,17 @@
-"""The one road: a problem goes in, is contracted and refined, and a `Clustering` comes out."""
+"""The one road: a problem goes in, is contracted and refined, and a `Clustering` comes out.
+
+Here are its two doors. Behind them it is on the CPU (`cpu.py`) or on a GPU (`gpu/`), loaded when needed.
+"""
 
 from typing import Any
 
-import numpy as np
-
 from clusterfug import checks
-from clusterfug.contraction.gaec import gaec
-from clusterfug.contraction.greedy import greedy
-from clusterfug.contraction.lazy import lazy
-from clusterfug.contraction.matrix import contract_matrix, cost_matrix, matrix_bytes
-from clusterfug.graph import as_graph
+from clusterfug.gpu.device import choose
 from clusterfug.kernels import Progress
-from clusterfug.neighbours.approximate import INDEXES, approximate, require_faiss
-from clusterfug.neighbours.exact import nearest
-from clusterfug.problem import as_problem
-from clusterfug.refinement.multilevel import Refined
-from clusterfug.refinement.strategies import STRATEGIES
+from clusterfug.options import ALGORITHMS, GRAPH_ALGORITHMS, Refinement, Task
 from clusterfug.result import Clustering
-from clusterfug.run import Refinement, Run
 
-#: The paper's algorithms and the neighbours per node that each keeps.
-CONTRACTIONS = {"gaec": 0, "dgaec": 1, "dgaec-inc": 5, "dlaec": 5, "dapplaec": 5}
-#: Algorithms of `dense_multicut` and of `multicut`.
-ALGORITHMS = (*STRATEGIES, *CONTRACTIONS)
-GRAPH_ALGORITHMS = (*STRATEGIES, "gaec")
-
-#: What `gaec` may take for its n x n costs unless told otherwise.
-MEMORY_LIMIT = 4 * 2**30
+__all__ = ["ALGORITHMS", "GRAPH_ALGORITHMS", "dense_multicut", "multicut"]
 
 
 def dense_multicut(
@@ -44,7 +29,9 @@ def dense_multicut(
     time_limit: float | None = None,
     max_iter: int | None = None,
     random_state: Any = 0,
-    memory_limit: int = MEMORY_LIMIT,
+    device: Any = None,
+    precision: str = "fast",
+    memory_limit: int | None = None,
     callback: Progress | None = None,
 ) -> Clustering:
     """Cluster items by their features, without being told how many clusters there are.
@@ -54,7 +41,7 @@ def dense_multicut(
 
     Parameters
     ----------
-    X : array of shape (n, d), or DenseProblem
+    X : array or torch tensor of shape (n, d), or DenseProblem
         One row of features per item, used as it is: normalise and centre them first if you want
         cosines (`DenseMulticut` does). See `DenseProblem` for X, threshold, alpha, prefer and
         sample_weight; a `DenseProblem` brings its own.
@@ -89,11 +76,20 @@ def dense_multicut(
         machine's speed.
     random_state : int, Generator or None, default=0
         Seed of the search of "best" and of the shaking of "auto".
-    memory_limit : int, default=4 GiB
-        Bytes that "gaec" may use for its costs.
+    device : {None, "cpu", "cuda", "cuda:1", "auto"} or torch.device, optional
+        Where to run. By default where the features are: a torch tensor on a GPU stays there, all else is
+        for the CPU. "cuda" is a GPU (needs torch; "auto" and "fast" run there); "auto" takes it if there is
+        one and the algorithm runs there. A torch.device is the road of tensors on that device, also on
+        the CPU.
+    precision : {"fast", "exact"}, default="fast"
+        How candidates are found on a GPU: "fast" in bfloat16, "exact" in float32. Float64 decides either
+        way. On the CPU always exact.
+    memory_limit : int, optional
+        Bytes that "gaec" may use for its costs, 4 GiB by default; on a GPU, bytes that the run may use
+        there, 90 % of what is free by default. Features that do not fit stay on the host and are streamed.
     callback : callable, optional
         Called as ``callback(phase, done, total)`` now and then, with phase "neighbours", "contraction"
-        or "search".
+        or "search"; on a GPU after each phase of the trace.
 
     Returns
     -------
@@ -109,46 +105,30 @@ def dense_multicut(
     >>> dense_multicut(X).labels
     array([0, 0, 1, 1])
     """
-    checks.one_of("algorithm", algorithm, ALGORITHMS)
-    memory_limit = checks.count("memory_limit", memory_limit)
-    if k is not None:
-        k = checks.count("k", k)
-        if not CONTRACTIONS.get(algorithm):
-            raise ValueError(f"k does not go with {algorithm}, which keeps no neighbours: leave it out")
-    checks.one_of("ann", ann, INDEXES)
-    if algorithm == "dapplaec":
-        require_faiss()
-    elif ann != "hnsw":
-        raise ValueError(f"ann goes with dapplaec, not with {algorithm}: leave it out")
-    options = Refinement(algorithm, refine, init, time_limit, max_iter, random_state)
-    run = Run(algorithm)
-    problem = as_problem(X, threshold, alpha, prefer, sample_weight)
-    if algorithm in STRATEGIES:
-        return run.strategy(problem, options, callback)
-    alone = Refined(np.arange(problem.n), False, False)
-    if algorithm == "gaec":
-        need = matrix_bytes(problem)
-        if need > memory_limit:
-            raise MemoryError(
-                f"gaec needs {need / 2**30:.3g} GiB for the costs of {problem.n} items, more than "
-                f"memory_limit ({memory_limit / 2**30:.3g} GiB): use algorithm='dgaec-inc', "
-                "which makes the same merges in O(n d) memory, or raise memory_limit"
-            )
-        costs = cost_matrix(problem, callback)
-        run.passes("neighbours", alone)
-        merges = contract_matrix(costs, callback)
-    else:
-        k = k or CONTRACTIONS[algorithm]
-        if algorithm == "dapplaec":
-            neighbours = approximate(problem, k, ann, callback)
-        else:
-            neighbours = nearest(problem, k, callback)
-        run.passes("neighbours", alone)
-        if algorithm.startswith("dgaec"):
-            merges = greedy(problem, neighbours, callback)
-        else:
-            merges = lazy(problem, neighbours, k, callback)
-    return run.contracted(problem, merges, options)
+    task = Task(
+        algorithm=algorithm,
+        threshold=threshold,
+        alpha=alpha,
+        prefer=prefer,
+        sample_weight=sample_weight,
+        refine=refine,
+        init=init,
+        k=k,
+        ann=ann,
+        time_limit=time_limit,
+        max_iter=max_iter,
+        random_state=random_state,
+        precision=precision,
+        memory_limit=memory_limit,
+    )
+    place = choose(device, algorithm, X)
+    if place is not None:
+        from clusterfug.gpu.solve import solve_one
+
+        return solve_one(X, task, place, callback)
+    from clusterfug.cpu import solve_dense
+
+    return solve_dense(checks.on_host(X), task, callback)
 
 
 def multicut(
@@ -200,8 +180,6 @@ def multicut(
     """
     checks.one_of("algorithm", algorithm, GRAPH_ALGORITHMS)
     options = Refinement(algorithm, refine, init, time_limit, max_iter, random_state)
-    run = Run(algorithm)
-    graph = as_graph(edges, costs, n_nodes)
-    if algorithm in STRATEGIES:
-        return run.strategy(graph, options, callback)
-    return run.contracted(graph, gaec(graph.edges, graph.costs, graph.n, callback), options)
+    from clusterfug.cpu import solve_graph
+
+    return solve_graph(edges, costs, n_nodes, options, callback)

@@ -13,10 +13,13 @@ from clusterfug.cli.path import show_path
 from clusterfug.cli.shared import (
     FEATURES,
     CenterOption,
+    DeviceOption,
     Index,
     JsonOption,
     Metric,
     MetricOption,
+    Precision,
+    PrecisionOption,
     Prefer,
     ThresholdOption,
     console,
@@ -101,7 +104,16 @@ def cluster(
         ),
     ] = None,
     ann: Annotated[Index, typer.Option(help="Index of the approximate search of dapplaec.")] = Index.hnsw,
-    memory_limit: Annotated[float, typer.Option(help="GiB that gaec may use for its n x n costs.")] = 4.0,
+    device: DeviceOption = "cpu",
+    precision: PrecisionOption = Precision.fast,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="GiB that gaec may use for its n x n costs (default: 4), or that may be used on a GPU "
+            "(default: 90 % of what is free).",
+            show_default=False,
+        ),
+    ] = None,
     thresholds: Annotated[
         str | None,
         typer.Option(
@@ -128,16 +140,21 @@ def cluster(
 ) -> None:
     """Cluster items by their features (or the nodes of a graph) and write their labels."""
     from clusterfug import checks
+    from clusterfug.gpu.device import choose, is_given
     from clusterfug.graph import GraphProblem
     from clusterfug.instances import files
-    from clusterfug.solve import ALGORITHMS, GRAPH_ALGORITHMS, dense_multicut, multicut
+    from clusterfug.options import ALGORITHMS, GRAPH_ALGORITHMS
+    from clusterfug.solve import dense_multicut, multicut
 
     if alpha is not None and threshold is not None:
         raise ValueError("give --threshold or --alpha, not both")
     checks.one_of("algorithm", algorithm, ALGORITHMS)
     if k is not None:
         checks.count("k", k)
-    limit = int(checks.number("--memory-limit", memory_limit, 1e-9) * 2**30)
+    place = str(choose(device, algorithm) or "cpu")
+    limit = None
+    if memory_limit is not None:
+        limit = int(checks.number("--memory-limit", memory_limit, 1e-9) * 2**30)
     inputs = tuple(Path(path) for path in (features, weights, alpha, init) if path)
     values = None
     if thresholds is not None:
@@ -175,6 +192,8 @@ def cluster(
             "--center": center,
             "--ann": ann != Index.hnsw,
             "-k": k is not None,
+            "--device": is_given(device),
+            "--precision": precision != Precision.fast,
         }
         for option, used in of_features.items():
             if used:
@@ -188,10 +207,11 @@ def cluster(
             "d": None,
             "edges": len(instance.costs),
             "threshold": None,
+            "device": "cpu",
         }
     else:
         metric = metric or Metric(instance.metric)
-        options |= {"k": k, "ann": ann, "memory_limit": limit}
+        options |= {"k": k, "ann": ann, "device": place, "precision": precision, "memory_limit": limit}
         problem = dense_problem(
             instance, threshold, metric, center, alpha=alpha, prefer=prefer, weights=weights
         )
@@ -200,7 +220,7 @@ def cluster(
             return
         with progress() as callback:
             result = dense_multicut(problem, init=start, callback=callback, **options)
-        about = {"n": problem.n, "d": problem.d, "threshold": problem.threshold}
+        about = {"n": problem.n, "d": problem.d, "threshold": problem.threshold, "device": place}
         if alpha is not None:
             about |= {"alpha": alpha, "prefer": prefer.value}
         about |= {"metric": metric.value, "center": center}

@@ -40,7 +40,12 @@ def show_path(
             plot_path(path, part)
     if as_json:
         plotted = None if plot is None else str(plot)
-        about = {"n": problem.n, "d": problem.d, "algorithm": path[0].algorithm}
+        about = {
+            "n": problem.n,
+            "d": problem.d,
+            "algorithm": path[0].algorithm,
+            "device": options["device"],
+        }
         typer.echo(json.dumps(about | {"thresholds": path.rows(), "plot": plotted}))
         return
     table = Table(box=None, pad_edge=False)

@@ -11,7 +11,16 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from clusterfug.cli.shared import JsonOption, Metric, console, plain_table, progress
+from clusterfug.cli.shared import (
+    DeviceOption,
+    JsonOption,
+    Metric,
+    Precision,
+    PrecisionOption,
+    console,
+    plain_table,
+    progress,
+)
 
 if TYPE_CHECKING:
     from clusterfug.segmentation import PanopticQuality
@@ -110,6 +119,8 @@ def segment(
         int | None,
         typer.Option("--jobs", "-j", help="Problems solved at a time. Default: cores.", show_default=False),
     ] = None,
+    device: DeviceOption = "cpu",
+    precision: PrecisionOption = Precision.fast,
     truth: Annotated[
         Path | None,
         typer.Option(
@@ -139,12 +150,12 @@ def segment(
 ) -> None:
     """Partition the pixels of images into objects; say how good that is where the truth is known."""
     from clusterfug import checks
-    from clusterfug.run import Refinement
+    from clusterfug.gpu.device import choose, is_given
+    from clusterfug.options import ALGORITHMS, GRAPH_ALGORITHMS, Refinement
     from clusterfug.segmentation import Rules, segment_many
     from clusterfug.segmentation.outputs import Output
     from clusterfug.segmentation.quality import count, match, quality
     from clusterfug.segmentation.samples import Truths, find_samples
-    from clusterfug.solve import ALGORITHMS, GRAPH_ALGORITHMS
 
     known = GRAPH_ALGORITHMS if graph == Graph.grid else ALGORITHMS
     checks.one_of(f"algorithm for --graph {graph.value}", algorithm, known)
@@ -152,6 +163,11 @@ def segment(
     Refinement(algorithm, refine, time_limit=time_limit)  # validates them
     if jobs is not None:
         checks.count("--jobs", jobs)
+        if is_given(device):
+            raise ValueError("--jobs is for the CPU: leave it out with --device")
+    if graph == Graph.grid and is_given(device):
+        raise ValueError("a graph is solved on the CPU: leave out --device with --graph grid")
+    place = "cpu" if graph == Graph.grid else str(choose(device, algorithm) or "cpu")
     checks.count("--offset", offset)
     if overlays and output is None:
         raise ValueError("--overlays needs a folder to write to: -o FOLDER")
@@ -189,6 +205,8 @@ def segment(
                 refine=refine,
                 time_limit=time_limit,
                 random_state=seed,
+                device=place,
+                precision=precision,
             ):
                 try:
                     if error is not None or sample is None or result is None:
@@ -228,6 +246,7 @@ def segment(
             "instances": instances,
             "threshold": {str(c): value for c, value in rules.thresholds.items()},
             "algorithm": algorithm,
+            "device": place,
             "seconds": seconds,
             "quality": None if scores is None else scores.as_dict(),
             "output": None if output is None else str(output),

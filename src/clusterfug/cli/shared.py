@@ -26,6 +26,11 @@ class Index(StrEnum):
     ivf = "ivf"
 
 
+class Precision(StrEnum):
+    fast = "fast"
+    exact = "exact"
+
+
 class Prefer(StrEnum):
     small = "small"
     large = "large"
@@ -53,6 +58,16 @@ MetricOption = Annotated[
         "Default: cosine; inner_product for a text file, which is a finished problem.",
         show_default=False,
     ),
+]
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        metavar="cpu | cuda | cuda:N | auto",
+        help="Where to run: cuda is a GPU (needs torch); auto is one if there is one, else the CPU.",
+    ),
+]
+PrecisionOption = Annotated[
+    Precision, typer.Option(help="On a GPU: how candidates are found. On the CPU always exact.")
 ]
 CenterOption = Annotated[bool, typer.Option("--center", help="Subtract the mean feature first.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]

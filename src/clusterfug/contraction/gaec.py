@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import blocks
-from clusterfug.contraction.history import MERGE, record
+from clusterfug.contraction.history import record
 from clusterfug.costs import Floats, Ints
 from clusterfug.kernels import Progress, kernel
+from clusterfug.result import MERGE
 
 _WORK = 1_000_000  # heap and adjacency operations per kernel call: a fraction of a second
 FINISHED, INTERRUPTED, HEAP_FULL = range(3)

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.contraction.history import MERGE, record
+from clusterfug.contraction.history import record
 from clusterfug.contraction.queue import Queue, largest_key, next_at, queue_of, set_key
 from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_item, cost_to_row, sign
 from clusterfug.kernels import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours
 from clusterfug.neighbours.lists import NEVER, Lists, best_or_promise, fill, has_partner, is_stale, lists_of
 from clusterfug.problem import DenseProblem
+from clusterfug.result import MERGE
 
 _WORK = 200_000_000  # multiplications per kernel call: a fraction of a second
 

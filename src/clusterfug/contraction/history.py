@@ -8,10 +8,6 @@ from numpy.typing import NDArray
 from clusterfug.kernels import kernel
 from clusterfug.result import number_by_first_appearance
 
-#: One record per contraction: node j was merged into node i (i < j) at this cost. A node is named by
-#: the lowest item in it.
-MERGE = np.dtype([("i", np.int64), ("j", np.int64), ("cost", np.float64)])
-
 
 @kernel
 def record(merge: Any, i: int, j: int, cost: float) -> None:

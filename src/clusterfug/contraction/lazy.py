@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from clusterfug import blocks
 from clusterfug.contraction.greedy import MERGES, State, merge, score, start
-from clusterfug.contraction.history import MERGE, labels_of_merges, record
+from clusterfug.contraction.history import labels_of_merges, record
 from clusterfug.contraction.queue import largest_key, next_at, set_key
 from clusterfug.costs import Floats, Ints, Rows
 from clusterfug.kernels import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, insert, nearest
 from clusterfug.problem import DenseProblem
+from clusterfug.result import MERGE
 
 _WORK = 100_000_000  # multiplications per kernel call: a fraction of a second
 

@@ -14,8 +14,6 @@ from clusterfug.kernels import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, insert
 from clusterfug.problem import DenseProblem
 
-INDEXES = ("hnsw", "ivf")
-
 _BATCH = 10_000_000  # numbers handed to faiss at a time, so that Ctrl-C works
 
 

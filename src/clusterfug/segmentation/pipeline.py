@@ -153,7 +153,7 @@ def segment(
     n_jobs : int, optional
         Classes solved at a time; all cores by default.
     algorithm, **options
-        As for `dense_multicut`.
+        As for `dense_multicut`; with ``device="cuda"`` all classes are solved at once.
     callback : callable, optional
         Called as ``callback("problems", done, total)``.
 
@@ -209,7 +209,7 @@ def segment_many(
     rules : Rules
         The options of `segment` that say what to do with an image.
     n_jobs, algorithm, callback, **options
-        As for `solve_many`: the problems of several images are solved side by side.
+        As for `solve_many`: the problems of several images are solved side by side, on a GPU at once.
 
     Yields
     ------

@@ -1,0 +1,156 @@
+"""Synchronous moves: all items are scored at once, a share of those that gain moves at once.
+
+A product nominates one cluster per item, float64 says what the move gains. Of the items that gain, those
+whose hash is below a share move together. Where the objective of their problem does not rise they are taken
+back, the share is halved, and the next step is the best single move. So no objective ever falls.
+
+A step never waits for the device. On a GPU a few steps are recorded once and then replayed.
+"""
+
+import torch
+from torch import Tensor
+
+from clusterfug.gpu.clusters import Clusters
+from clusterfug.gpu.operations import decide, largest, nominate, totals
+from clusterfug.gpu.problem import TensorProblem
+from clusterfug.refinement.budget import Budget
+
+_SHARE, _GROWS = 0.5, 1.25
+_TINY = 1e-15  # a gain of this times the objective would not show in it
+_NUMBERS = 1 << 27  # of a block of float64 costs
+_IDLE = 8  # times that nothing is gained although somebody wants to move
+_FIRST, _MORE = 4, 4  # steps before the device is asked how it went: at first, and later
+
+
+def moves(
+    problem: TensorProblem, labels: Tensor, budget: Budget, exact: bool = False, enough: float = 0.0
+) -> tuple[Tensor, bool]:
+    """Better labels, and whether it is certain that no single move improves them (only if exact).
+
+    Stops when a smaller share than `enough` of the items wants to move.
+    """
+    walk, idle = Walk(problem, Clusters(problem, labels), exact), 0
+    while not budget.over():
+        wants, risen = walk.go()
+        idle = 0 if risen else idle + 1
+        if wants <= enough * problem.n:
+            if not exact or not walk.search():
+                return walk.clusters.labels, exact
+        elif idle == _IDLE:  # there is no slot left to be alone in
+            walk = Walk(problem, Clusters(problem, walk.clusters.labels), exact)
+        elif idle > 2 * _IDLE:
+            break
+    return walk.clusters.labels, False
+
+
+class Walk:
+    """A series of steps."""
+
+    def __init__(self, problem: TensorProblem, clusters: Clusters, exact: bool) -> None:
+        self._problem, self.clusters, self._exact = problem, clusters, exact
+        inside = clusters.inside
+        self._share = torch.full_like(inside, _SHARE)
+        self._careful = torch.zeros_like(inside, dtype=torch.bool)
+        self._turn = torch.zeros(1, dtype=torch.int64, device=inside.device)
+        self._wants = torch.zeros(1, dtype=torch.int64, device=inside.device)
+        self._tiny = _TINY * problem.own_total.abs()
+        self._gone = 0
+        self._recorded: torch.cuda.CUDAGraph | None = None
+
+    def go(self) -> tuple[int, bool]:
+        """Some steps. How many items wanted to move in the last, and whether any objective rose."""
+        before = self.clusters.inside.clone()
+        if self._recorded is None and self._gone >= _FIRST and self._can_record():
+            self._recorded = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._recorded):
+                for _ in range(_MORE):
+                    self.step()
+        if self._recorded is not None:
+            self._recorded.replay()
+            self._gone += _MORE
+            self.clusters.nodes.forget()
+        else:
+            self.step()
+            self._gone += 1
+        risen = (self.clusters.inside > before).any()
+        wants, rose = torch.cat([self._wants, risen.long().reshape(1)]).tolist()
+        return wants, bool(rose) or wants == 0
+
+    def _can_record(self) -> bool:
+        return self._problem.device.type == "cuda" and self._problem.part is None
+
+    def step(self) -> None:
+        """Ask everybody, move some, and keep it where the objective rises."""
+        problem, clusters = self._problem, self.clusters
+        to, gains, _, chosen, _ = self._answers()
+        wants = gains > 0
+        torch.sum(wants, 0, keepdim=True, out=self._wants)
+        best = torch.zeros_like(chosen).scatter(0, largest(gains, problem.starts), True) & wants
+        chosen = torch.where(self._careful[problem.of], best, chosen)
+        inside, moved = clusters.move(chosen, to)
+        bad = ~(inside > clusters.inside) & (totals(moved.double(), problem.starts) > 0)
+        clusters.keep(~bad, inside)
+        grown = (_GROWS * self._share).clamp(max=1.0)
+        torch.where(bad, self._share / 2, grown, out=self._share)
+        self._careful.copy_(bad)
+        self._turn += 1
+
+    def _answers(self) -> tuple[Tensor, ...]:
+        """What every item would do, and the score of its nominee."""
+        problem, clusters, nodes = self._problem, self.clusters, self.clusters.nodes
+        columns = nodes.columns(self._exact)
+        tiny = self._tiny + _TINY * clusters.inside.abs()
+        parts = []
+        for some, part in problem.parts():
+            labels = clusters.labels[some]
+            score, to = nominate(part.rows(self._exact), columns, labels, part.of, part.tiles)
+            ask = part.ask._replace(number=problem.ask.number[some]) if problem.part else part.ask
+            answer = decide(
+                ask,
+                clusters.sums,
+                clusters.more,
+                labels,
+                score[:, 0],
+                to[:, 0],
+                self._turn,
+                self._share,
+                tiny,
+            )
+            parts.append((*answer, score[:, 0]))
+        return parts[0] if len(parts) == 1 else tuple(torch.cat(x) for x in zip(*parts, strict=True))
+
+    def search(self) -> bool:
+        """If nobody wants to move: ask in float64, of all clusters, whom float32 leaves in doubt.
+
+        The best move of every problem is made. Whether that improved any.
+        """
+        problem, clusters, nodes = self._problem, self.clusters, self.clusters.nodes
+        _, _, least, _, score = self._answers()
+        items = torch.nonzero(score > least)[:, 0]
+        bounds = nodes.starts.tolist()
+        chosen = torch.zeros(problem.n, dtype=torch.bool, device=problem.device)
+        target = torch.full((problem.n,), -1, device=problem.device)
+        for p in torch.unique(problem.of[items]).tolist():
+            columns = slice(bounds[p], bounds[p + 1])
+            sums = nodes.features[columns]
+            if problem.signs is not None:
+                sums = sums * problem.signs
+            best = 0.0
+            for some in torch.split(items[problem.of[items] == p], max(1, _NUMBERS // len(sums))):
+                features, at = problem.pick(some)
+                costs = features[at].double() @ sums.T
+                costs += (problem.last[p] * problem.a[some])[:, None] * nodes.a[columns]
+                costs.scatter_(1, clusters.labels[some, None] - bounds[p], -torch.inf)
+                cost, to = costs.max(1)
+                gain, i = (cost.clamp(min=0) - least[some]).max(0)
+                if float(gain) > best:
+                    best = float(gain)
+                    chosen[problem.starts[p] : problem.starts[p + 1]] = False
+                    chosen[some[i]] = True
+                    target[some[i]] = torch.where(cost[i] > 0, to[i] + bounds[p], -1)
+        if not bool(chosen.any()):
+            return False
+        inside, _ = clusters.move(chosen, target)
+        good = inside > clusters.inside
+        clusters.keep(good, inside)
+        return bool(good.any())

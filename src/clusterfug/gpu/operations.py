@@ -1,0 +1,190 @@
+"""The operations that touch every feature: nominate, cost of pairs, sums of groups and changes of sums.
+
+On a GPU they are Triton kernels (`kernels.py`); on CPU tensors they are plain torch, which says what they
+mean. Each gives the same bits every time.
+"""
+
+from types import ModuleType
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+#: A gain counts if it is larger than this times the most that the item could cost to the two clusters.
+ROUNDING = 1e-13
+
+_NUMBERS = 1 << 24  # of one block on CPU tensors
+
+
+class Rows(NamedTuple):
+    """Rows that meet in products: features, and two more columns that are kept in float32.
+
+    Rows of one problem are contiguous; rows of different problems never meet.
+    """
+
+    features: Tensor  # (n, d)
+    more: Tensor  # (n, 2) float32
+    starts: Tensor  # (problems + 1,) int64
+
+
+class Tiles(NamedTuple):
+    """Stretches of at most `size` rows of one problem, by their first rows."""
+
+    first: Tensor  # (tiles,) int64
+    size: int
+
+
+def nominate(
+    queries: Rows, columns: Rows, home: Tensor, of: Tensor, tiles: Tiles, k: int = 1
+) -> tuple[Tensor, Tensor]:
+    """About the k columns of the largest product with each query, but for its home: products and ids.
+
+    Products are <f, g> in the features' precision plus <more, more> in float32, largest first. The first
+    is the largest of all (in bfloat16: up to its rounding); of the others a GPU may miss one that shares a
+    tile with a larger one. Where a problem has fewer columns the rest is the home itself, below -1e38.
+    """
+    if queries.features.is_cuda:
+        return _kernels().nominate(queries, columns, home, of, tiles, k)
+    n = len(queries.features)
+    best = torch.full((n, k), -torch.inf, dtype=torch.float32)
+    ids = home[:, None].repeat(1, k)
+    rows, cols = queries.starts.tolist(), columns.starts.tolist()
+    for p in torch.unique(of[tiles.first]).tolist():
+        width = cols[p + 1] - cols[p]
+        others, more = columns.features[cols[p] : cols[p + 1]].T, columns.more[cols[p] : cols[p + 1]].T
+        for part in _parts(rows[p], rows[p + 1], width):
+            scores = queries.features[part].float() @ others.float() + queries.more[part] @ more
+            scores.scatter_(1, home[part, None] - cols[p], -torch.inf)
+            found, where = scores.topk(min(k, width))
+            some = slice(0, found.shape[1])
+            best[part, some] = found
+            ids[part, some] = torch.where(found > -torch.inf, where + cols[p], ids[part, some])
+    return best, ids
+
+
+def dots(left: Tensor, i: Tensor, right: Tensor, j: Tensor, signs: Tensor | None) -> Tensor:
+    """<left[i], right[j]> in float64 for every pair (i, j), with signs of the columns if there are any.
+
+    A pair with j = -1 is left out: 0.
+    """
+    if left.is_cuda:
+        return _kernels().dots(left, i, right, j, signs)
+    result = torch.zeros(len(i), dtype=torch.float64)
+    for part in _parts(0, len(i), left.shape[1]):
+        products = left[i[part]].double() * right[j[part]].double()
+        total = products.sum(1) if signs is None else products @ signs
+        result[part] = torch.where(j[part] >= 0, total, 0.0)
+    return result
+
+
+def sums(rows: Tensor, order: Tensor, starts: Tensor, most: int) -> Tensor:
+    """float64 sums of the rows order[starts[g]:starts[g + 1]] of every group g; of at most so many rows."""
+    if rows.is_cuda:
+        return _kernels().sums(rows, order, starts, most)
+    result = torch.zeros(len(starts) - 1, rows.shape[1], dtype=torch.float64)
+    group = torch.repeat_interleave(torch.arange(len(starts) - 1), starts.diff())
+    for part in _parts(0, len(order), rows.shape[1]):
+        result.index_add_(0, group[part], rows[order[part]].double())
+    return result
+
+
+def adjust(totals: Tensor, rows: Tensor, entries: Tensor, starts: Tensor, sizes: Tensor) -> None:
+    """Change float64 totals in place: rows come to them and rows go.
+
+    entries[starts[g]:starts[g + 1]] are those of group g: i for a row that comes, -1 - i for one that goes;
+    entries after the last group count nowhere. Totals of groups without items (sizes) become exactly 0.
+    """
+    if rows.is_cuda:
+        _kernels().adjust(totals, rows, entries, starts, sizes)
+        return
+    entries, sizes = entries[: int(starts[-1])], sizes[: len(totals)]
+    group = torch.repeat_interleave(torch.arange(len(totals)), starts.diff())
+    for part in _parts(0, len(entries), rows.shape[1]):
+        comes = entries[part] >= 0
+        i = torch.where(comes, entries[part], -1 - entries[part])
+        totals.index_add_(0, group[part], rows[i].double() * torch.where(comes, 1.0, -1.0)[:, None])
+    totals[(starts.diff() > 0) & (sizes == 0)] = 0.0
+
+
+class Ask(NamedTuple):
+    """What a step of synchronous moves asks every item: who it is, and what may decide."""
+
+    features: Tensor  # (n, d)
+    signs: Tensor | None
+    a: Tensor  # (n,) float64, as are the next four
+    last_a: Tensor  # last of the problem times a
+    own: Tensor
+    magnitudes: Tensor
+    of: Tensor  # (n,) the problem
+    number: Tensor  # (n,) of the item in its problem
+
+
+class Answer(NamedTuple):
+    """What every item would do."""
+
+    to: Tensor  # the cluster to go to, or -1: alone
+    gains: Tensor  # float64, less what may be rounding; it wants to move if this is above 0
+    least: Tensor  # float64, what a cluster has to offer at least
+    chosen: Tensor  # whether it moves: it wants to, and its hash is below the share of its problem
+
+
+def decide(
+    ask: Ask, sums: Tensor, more: Tensor, labels: Tensor, score: Tensor, to: Tensor,
+    turn: Tensor, share: Tensor, tiny: Tensor,
+) -> Answer:  # fmt: skip
+    """What every item gains, in float64, by moving to the cluster that was nominated, or alone.
+
+    sums are those of the features of the clusters, more those of a and of the magnitudes.
+    """
+    if score.is_cuda:
+        return _kernels().decide(ask, sums, more, labels, score, to, turn, share, tiny)
+    items = torch.arange(len(labels))
+
+    def costs(cluster: Tensor) -> Tensor:
+        products = dots(ask.features, items, sums, cluster, ask.signs)
+        return torch.where(cluster >= 0, products + ask.last_a * more[cluster, 0], 0.0)
+
+    rounding = ROUNDING * ask.magnitudes * more[labels, 1] + tiny[ask.of]
+    least = costs(labels) - ask.own + rounding
+    cost = costs(torch.where(score > least, to, -1))
+    gains = cost.clamp(min=0.0) - least
+    chosen = (gains > 0) & (hashed(ask.number, turn) < share[ask.of])
+    return Answer(torch.where(cost > 0, to, -1), gains, least, chosen)
+
+
+def hashed(items: Tensor, turn: Tensor) -> Tensor:
+    """A number in [0, 1) for each item that looks random."""
+    x = (items * 0x9E3779B1 + turn * 0x85EBCA77) & 0xFFFFFFFF
+    x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
+    x = ((x ^ (x >> 12)) * 0x297A2D39) & 0xFFFFFFFF
+    return (x ^ (x >> 15)).double() / 2**32
+
+
+def totals(values: Tensor, starts: Tensor) -> Tensor:
+    """Sums of float64 values[starts[p]:starts[p + 1]] of every problem p."""
+    if len(starts) == 2:
+        return values.sum().reshape(1)
+    if values.is_cuda:
+        return _kernels().totals(values, starts)
+    return torch.stack([part.sum() for part in torch.split(values, starts.diff().tolist())])
+
+
+def largest(values: Tensor, starts: Tensor) -> Tensor:
+    """Where the largest of values[starts[p]:starts[p + 1]] of every problem p is; the first of equals."""
+    if len(starts) == 2:
+        return values.argmax().reshape(1)
+    if values.is_cuda:
+        return _kernels().largest(values, starts)
+    parts = torch.split(values, starts.diff().tolist())
+    return starts[:-1] + torch.stack([part.argmax() for part in parts])
+
+
+def _parts(start: int, stop: int, width: int) -> list[slice]:
+    step = max(1, _NUMBERS // width)
+    return [slice(at, min(at + step, stop)) for at in range(start, stop, step)]
+
+
+def _kernels() -> ModuleType:
+    from clusterfug.gpu import kernels
+
+    return kernels

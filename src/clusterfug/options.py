@@ -1,0 +1,112 @@
+"""What a solver can be told: names of algorithms, and options that are checked before any work.
+
+Both roads, on the CPU and on a GPU, start here, so nothing heavy is imported.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import checks
+from clusterfug.refinement.budget import Budget
+from clusterfug.result import compact
+
+#: Our algorithms, and those of them that run on a GPU.
+OURS = ("fast", "auto", "best")
+ON_GPU = ("fast", "auto")
+#: The paper's algorithms and the neighbours per node that each keeps.
+CONTRACTIONS = {"gaec": 0, "dgaec": 1, "dgaec-inc": 5, "dlaec": 5, "dapplaec": 5}
+#: Algorithms of `dense_multicut` and of `multicut`.
+ALGORITHMS = (*OURS, *CONTRACTIONS)
+GRAPH_ALGORITHMS = (*OURS, "gaec")
+#: Approximate searches of `dapplaec`.
+INDEXES = ("hnsw", "ivf")
+#: How candidates are found on a GPU.
+PRECISIONS = ("fast", "exact")
+
+#: Seconds that `best` searches unless told otherwise.
+TIME_LIMIT = 60.0
+
+
+class Refinement:
+    """The options of refinement, validated: those that do not go with the algorithm are errors."""
+
+    def __init__(
+        self,
+        algorithm: str,
+        refine: bool = False,
+        init: Any = None,
+        time_limit: float | None = None,
+        max_iter: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.algorithm = algorithm
+        ours = algorithm in OURS
+        self.wanted = checks.flag("refine", refine) or ours
+        if init is not None and not ours:
+            raise ValueError(f"init goes with {', '.join(OURS)}, not with {algorithm}: leave it out")
+        self.init = init
+        if time_limit is not None and not self.wanted:
+            raise ValueError(f"time_limit goes with refinement: use refine=True with {algorithm}")
+        if time_limit is not None and time_limit != np.inf:
+            time_limit = checks.number("time_limit", time_limit, 0.0)
+        if max_iter is not None:
+            max_iter = checks.count("max_iter", max_iter, 0)
+            if algorithm != "best":
+                raise ValueError(f"max_iter goes with best, not with {algorithm}: leave it out")
+        if algorithm == "best" and time_limit is None and max_iter is None:
+            time_limit = TIME_LIMIT
+        self.time_limit, self.max_iter = time_limit, max_iter
+        self.rng = checks.generator("random_state", random_state)
+
+    def budget(self) -> Budget:
+        return Budget(self.time_limit, self.max_iter)
+
+    def start(self, n: int) -> NDArray[np.int64] | None:
+        """The labels to start from, 0..K-1; None for singletons."""
+        return None if self.init is None else compact(checks.labels(self.init, n, "init"))
+
+
+@dataclass
+class Task:
+    """What `dense_multicut` shall do, whatever the problem and wherever it runs; see there."""
+
+    algorithm: str = "auto"
+    threshold: float = 0.4
+    alpha: Any = None
+    prefer: str = "small"
+    sample_weight: Any = None
+    refine: bool = False
+    init: Any = None
+    k: int | None = None
+    ann: str = "hnsw"
+    time_limit: float | None = None
+    max_iter: int | None = None
+    random_state: Any = 0
+    precision: str = "fast"
+    memory_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.one_of("algorithm", self.algorithm, ALGORITHMS)
+        checks.one_of("precision", self.precision, PRECISIONS)
+        if self.memory_limit is not None:
+            self.memory_limit = checks.count("memory_limit", self.memory_limit)
+        if self.k is not None:
+            self.k = checks.count("k", self.k)
+            if not CONTRACTIONS.get(self.algorithm):
+                raise ValueError(
+                    f"k does not go with {self.algorithm}, which keeps no neighbours: leave it out"
+                )
+        checks.one_of("ann", self.ann, INDEXES)
+        if self.algorithm != "dapplaec" and self.ann != "hnsw":
+            raise ValueError(f"ann goes with dapplaec, not with {self.algorithm}: leave it out")
+        self.refinement = Refinement(
+            self.algorithm, self.refine, self.init, self.time_limit, self.max_iter, self.random_state
+        )
+
+    @property
+    def costs(self) -> tuple[float, Any, str, Any]:
+        """What defines the costs of features: threshold, alpha, prefer and sample_weight."""
+        return self.threshold, self.alpha, self.prefer, self.sample_weight
