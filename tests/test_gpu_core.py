@@ -140,17 +140,6 @@ def test_nominees_are_all_different(pairs):
         assert len(set(found)) == len(found)
 
 
-def test_only_problems_in_the_tiles_are_asked(pairs):
-    queries, columns, home, of, _ = pairs
-    every, _ = ops.nominate(queries, columns, home, of, tiles(queries, range(5)))
-    some, _ = ops.nominate(queries, columns, home, of, tiles(queries, [0, 3]))
-    asked = (of == 0) | (of == 3)
-    assert torch.equal(some[asked], every[asked])
-    assert (some[~asked] == -torch.inf).all()
-    none, _ = ops.nominate(queries, columns, home, of, tiles(queries, []))
-    assert (none == -torch.inf).all()
-
-
 @pytest.mark.parametrize("d", [1, 33, 300])
 @pytest.mark.parametrize("signed", [False, True])
 def test_dots(backend, rng, d, signed):
@@ -180,10 +169,12 @@ def test_sums_of_groups_small_large_and_empty(backend, rng, d):
 def test_sums_are_adjusted_and_those_of_emptied_groups_are_exactly_zero(backend, rng):
     rows = torch.tensor(rng.normal(size=(40, 300)), device=backend)
     before = torch.tensor(rng.normal(size=(4, 300)), device=backend)
-    entries = torch.tensor([3, -1 - 7, 0, -1 - 0, *range(10, 30), -1 - 5, 8], device=backend)  # 8 to nobody
+    comes, goes = 40, 0  # of 40 rows
+    order = [comes + 3, goes + 7, comes + 0, goes + 0, *range(comes + 10, comes + 30), goes + 5]
+    order = torch.tensor([*order, comes + 8], device=backend)  # 8 comes to nobody
     starts = torch.tensor([0, 3, 3, 24, 25], device=backend)
     totals = before.clone()
-    ops.adjust(totals, rows, entries, starts, torch.tensor([2, 0, 21, 0], device=backend))
+    ops.adjust(totals, rows, order, starts, torch.tensor([2, 0, 21, 0], device=backend))
     expected = before.clone()
     expected[0] += rows[3] - rows[7] + rows[0]
     expected[2] += rows[10:30].sum(0) - rows[0]
@@ -191,6 +182,44 @@ def test_sums_are_adjusted_and_those_of_emptied_groups_are_exactly_zero(backend,
     torch.testing.assert_close(totals, expected, rtol=1e-12, atol=1e-12)
     assert torch.equal(totals[1], before[1])  # nothing to do with it
     assert not totals[3].any()
+
+
+def greedy_matching(i, j, costs, n):
+    group, single = np.arange(n), np.ones(n, dtype=bool)
+    for e in np.argsort(-costs, kind="stable"):
+        if costs[e] > 0 and single[i[e]] and single[j[e]]:
+            group[j[e]] = i[e]
+            single[[i[e], j[e]]] = False
+    return group, single
+
+
+def test_a_matching_takes_the_best_pairs_first(backend, rng):
+    n = 300
+    keys = rng.choice(n * n, size=1500, replace=False)
+    keys = keys[keys // n < keys % n]
+    i, j, costs = keys // n, keys % n, rng.integers(-20, 80, size=len(keys)) / 8  # some equal, some repel
+    given = (torch.tensor(x, device=backend) for x in (i, j, costs))
+    group, single = ops.matching(*given, n, tries=n)
+    expected = greedy_matching(i, j, costs, n)
+    assert np.array_equal(group.cpu(), expected[0])
+    assert np.array_equal(single.cpu(), expected[1])
+    none = torch.zeros(0, dtype=torch.int64, device=backend)
+    assert bool(ops.matching(none, none, none.double(), 3, tries=2)[1].all())
+
+
+def test_who_goes_alone_gets_an_unused_slot_of_its_problem(backend):
+    labels = torch.tensor([0, 0, 1, 1, 5, 5, 5, 6], device=backend)  # two problems of 4 items
+    sizes = torch.tensor([2, 2, 0, 0, 0, 3, 1], device=backend)  # 4 and 3 slots
+    unused_first = torch.tensor([2, 3, 0, 1, 4, 5, 6], device=backend)
+    first, begin, end = (
+        torch.tensor([x] * 4 + [y] * 4, device=backend) for x, y in ((0, 4), (0, 4), (4, 7))
+    )
+    slots = ops.Slots(sizes, unused_first, first, begin, end)
+    chosen = torch.tensor([1, 0, 1, 1, 1, 1, 0, 1], dtype=torch.bool, device=backend)
+    to = torch.tensor([-1, -1, 0, -1, -1, -1, 4, 5], device=backend)
+    new, touched = ops.route(chosen, to, labels, slots)
+    assert new.tolist() == [2, 0, 0, 3, 4, 5, 5, 5]  # the sixth finds no slot and stays
+    assert touched.tolist() == [0, 7, 1, 1, 5, 7, 7, 6, 2, 7, 0, 3, 4, 7, 7, 5]  # 7: nobody
 
 
 @pytest.mark.parametrize("starts", [[0, 3000], [0, 1, 3, 2500, 3000]])

@@ -7,7 +7,7 @@ other (and be recorded) without waiting.
 import torch
 from torch import Tensor
 
-from clusterfug.gpu.operations import adjust
+from clusterfug.gpu.operations import Slots, adjust, route
 from clusterfug.gpu.problem import TensorProblem
 
 
@@ -31,56 +31,44 @@ class Clusters:
         self.more = self.sums.new_zeros(n_slots, 2)  # of a and of the magnitudes
         self.more[slots, 0], self.more[slots, 1] = contracted.a, contracted.magnitudes
         self.labels = slots[labels]
-        self.sizes = torch.zeros(n_slots + 1, dtype=torch.int64, device=problem.device)  # one for nobody
-        self.sizes.index_add_(0, self.labels, torch.ones_like(self.labels))
+        self._counts = torch.zeros(n_slots + 1, dtype=torch.int64, device=problem.device)  # one for nobody
+        self._signs = torch.ones(2 * problem.n, dtype=torch.int64, device=problem.device)
+        self.sizes = self._counts.index_add(0, self.labels, self._signs[: problem.n])[:-1].clone()
+        self._signs[: problem.n] = -1  # of who leaves
         self.nodes = TensorProblem(
             self.sums, self.more[:, 0], self.more[:, 1], starts, problem.last, problem.signs, problem.narrow
         )
         self._of = 2 * self.nodes.of
         self.inside = problem.inside(self.nodes)
 
-    def move(self, chosen: Tensor, to: Tensor) -> tuple[Tensor, Tensor]:
+    def move(self, chosen: Tensor, to: Tensor) -> Tensor:
         """Move the chosen items to clusters, or alone (-1) as long as there are slots.
 
-        Returns what the clusters keep inside then, per problem, and how many items moved. Whether that
-        is kept is decided by `keep`.
+        Returns what the clusters keep inside then, per problem; `keep` decides whether it stays so.
         """
-        chosen, to = self._with_slots(chosen, to)
-        self._before = [x.clone() for x in (self.labels, self.sums, self.more, self.sizes)]
-        n, nobody = self._problem.n, self.nodes.n
-        touched = torch.where(chosen, torch.stack([self.labels, to]), nobody).reshape(-1)
-        slots, order = torch.sort(touched.int(), stable=True)
-        starts = torch.searchsorted(slots, self._all)
-        goes = order < n
-        entries = torch.where(goes, -1 - order, order - n)
-        self.sizes.index_add_(0, slots, torch.where(goes, -1, 1))
-        torch.where(chosen, to, self.labels, out=self.labels)
-        adjust(self.more, self._problem.more, entries, starts, self.sizes)
+        self._before = [x.clone() for x in (self.sums, self.more, self.sizes)]
+        unused_first = torch.argsort(self._of + (self.sizes > 0), stable=True)
+        slots = Slots(self.sizes, unused_first, self._first, self._begin, self._end)
+        self._new, touched = route(chosen, to, self.labels, slots)
+        ordered, order = torch.sort(touched, stable=True)
+        starts = torch.searchsorted(ordered, self._all)
+        self._counts.zero_().index_add_(0, touched, self._signs)
+        self.sizes += self._counts[:-1]
+        adjust(self.more, self._problem.more, order, starts, self.sizes)
         if self._problem.part is None:
-            adjust(self.sums, self._problem.features, entries, starts, self.sizes)
+            adjust(self.sums, self._problem.features, order, starts, self.sizes)
         else:
-            self.sums.copy_(self._problem.sum_groups(self.labels, nobody))
+            self.sums.copy_(self._problem.sum_groups(self._new, self.nodes.n))
         self.nodes.forget()
-        return self._problem.inside(self.nodes), chosen
+        return self._problem.inside(self.nodes)
 
     def keep(self, good: Tensor, inside: Tensor) -> None:
         """Take the last moves back in the problems where they are not good."""
         of_item, of_slot = good[self._problem.of], good[self.nodes.of]
-        labels, sums, more, sizes = self._before
-        torch.where(of_item, self.labels, labels, out=self.labels)
+        sums, more, sizes = self._before
+        torch.where(of_item, self._new, self.labels, out=self.labels)
         torch.where(of_slot[:, None], self.sums, sums, out=self.sums)
         torch.where(of_slot[:, None], self.more, more, out=self.more)
-        torch.where(of_slot, self.sizes[:-1], sizes[:-1], out=self.sizes[:-1])
+        torch.where(of_slot, self.sizes, sizes, out=self.sizes)
         torch.where(good, inside, self.inside, out=self.inside)
         self.nodes.forget()
-
-    def _with_slots(self, chosen: Tensor, to: Tensor) -> tuple[Tensor, Tensor]:
-        """The same with an unused slot for each that goes alone; who finds none is not chosen."""
-        sizes = self.sizes[:-1]
-        unused_first = torch.argsort(self._of + (sizes > 0), stable=True)
-        alone = chosen & (to < 0)
-        so_far = alone.cumsum(0) - alone.long()
-        place = self._begin + so_far - so_far[self._first]
-        slot = unused_first[place.clamp(max=len(sizes) - 1)]
-        there = (place < self._end) & (sizes[slot] == 0)
-        return chosen & (there | ~alone), torch.where(alone, slot, to)

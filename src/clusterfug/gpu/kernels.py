@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from clusterfug.gpu.operations import ROUNDING, Answer, Ask, Rows, Tiles
+from clusterfug.gpu.operations import ROUNDING, Answer, Ask, Rows, Slots, Tiles
 
 _PIECE = 128  # rows summed one after the other
 _PROGRAMS = 528  # keep a large GPU busy
@@ -45,7 +45,7 @@ def nominate(
     return best, ids.gather(1, at)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["splits"])
 def _nominate(
     queries, query_more, query_starts,
     columns, column_more, column_starts,
@@ -134,7 +134,7 @@ def dots(left: Tensor, i: Tensor, right: Tensor, j: Tensor, signs: Tensor | None
     return result
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _dots(
     left, i, right, j, signs, result, n, d,
     SIGNED: tl.constexpr, EACH: tl.constexpr, WIDE: tl.constexpr,
@@ -187,16 +187,95 @@ def _sums(rows, order, begin, end, result, d, WIDE: tl.constexpr):
     tl.store(result + group * d + column, tl.sum(total, axis=0), column < d)
 
 
-def adjust(totals: Tensor, rows: Tensor, entries: Tensor, starts: Tensor, sizes: Tensor) -> None:
-    d = rows.shape[1]
+def match(
+    i: Tensor, j: Tensor, costs: Tensor, rank: Tensor, group: Tensor, single: Tensor, tries: int
+) -> None:
+    if not len(i):
+        return
+    best = torch.full_like(group, 2**62)
+    grid = (triton.cdiv(len(i), 256),)
+    for turn in range(tries):  # later turns have smaller numbers: the minima need no fresh start
+        down = (turn + 1) * len(i)
+        _bid[grid](i, j, costs, rank, single, best, len(i), down, WIDE=256, num_warps=4)
+        _take[grid](i, j, costs, rank, single, best, group, len(i), down, WIDE=256, num_warps=4)
+
+
+@triton.jit(do_not_specialize=["n", "down"])
+def _bid(i, j, costs, rank, single, best, n, down, WIDE: tl.constexpr):
+    """Every pair that is left tells both of its ends its rank."""
+    e = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
+    real = e < n
+    a, b = tl.load(i + e, real, 0), tl.load(j + e, real, 0)
+    left = (
+        real
+        & (tl.load(costs + e, real, 0.0) > 0)
+        & tl.load(single + a, real, 0)
+        & tl.load(single + b, real, 0)
+    )
+    number = tl.load(rank + e, real, 0) - down
+    tl.atomic_min(best + a, number, left)
+    tl.atomic_min(best + b, number, left)
+
+
+@triton.jit(do_not_specialize=["n", "down"])
+def _take(i, j, costs, rank, single, best, group, n, down, WIDE: tl.constexpr):
+    """Pairs that are the best of both of their ends are taken."""
+    e = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
+    real = (e < n) & (tl.load(costs + e, e < n, 0.0) > 0)
+    a, b = tl.load(i + e, real, 0), tl.load(j + e, real, 0)
+    number = tl.load(rank + e, real, 0) - down
+    taken = real & (tl.load(best + a, real, 0) == number) & (tl.load(best + b, real, 0) == number)
+    tl.store(group + b, a, taken)
+    tl.store(single + a, tl.zeros_like(taken), taken)
+    tl.store(single + b, tl.zeros_like(taken), taken)
+
+
+def route(
+    chosen: Tensor, to: Tensor, labels: Tensor, so_far: Tensor, slots: Slots
+) -> tuple[Tensor, Tensor]:
+    n = len(labels)
+    new = torch.empty_like(labels)
+    touched = torch.empty(2 * n, dtype=torch.int32, device=labels.device)
+    _route[(triton.cdiv(n, 512),)](
+        chosen, to, labels, so_far, *slots, new, touched, n, len(slots.sizes), WIDE=512, num_warps=4
+    )
+    return new, touched
+
+
+@triton.jit(do_not_specialize=["n", "count"])
+def _route(
+    chosen, to, labels, so_far, sizes, unused_first, first, begin, end, new_out, touched, n, count,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
+    real = i < n
+    home = tl.load(labels + i, real, 0)
+    goes, there = tl.load(chosen + i, real, 0), tl.load(to + i, real, 0)
+    alone = goes & (there < 0)
+    start = tl.load(first + i, alone, 0)
+    before = tl.load(so_far + start, alone, 0)
+    before -= (tl.load(chosen + start, alone, 0) & (tl.load(to + start, alone, 0) < 0)).to(tl.int64)
+    place = tl.load(begin + i, alone, 0) + tl.load(so_far + i, alone, 0) - 1 - before
+    found = alone & (place < tl.load(end + i, alone, 0))
+    slot = tl.load(unused_first + place, found, 0)
+    found &= tl.load(sizes + slot, found, 1) == 0
+    new = tl.where(alone, tl.where(found, slot, home), tl.where(goes, there, home))
+    stays = new == home
+    tl.store(new_out + i, new, real)
+    tl.store(touched + i, tl.where(stays, count, home).to(tl.int32), real)
+    tl.store(touched + n + i, tl.where(stays, count, new).to(tl.int32), real)
+
+
+def adjust(totals: Tensor, rows: Tensor, order: Tensor, starts: Tensor, sizes: Tensor) -> None:
+    n, d = rows.shape
     wide = min(256, triton.next_power_of_2(d))
     _adjust[(len(totals), triton.cdiv(d, wide))](
-        totals, rows, entries, starts, sizes, d, WIDE=wide, num_warps=2
+        totals, rows, order, starts, sizes, n, d, WIDE=wide, num_warps=2
     )
 
 
-@triton.jit
-def _adjust(totals, rows, entries, starts, sizes, d, WIDE: tl.constexpr):
+@triton.jit(do_not_specialize=["n"])
+def _adjust(totals, rows, order, starts, sizes, n, d, WIDE: tl.constexpr):
     group = tl.program_id(0).to(tl.int64)
     begin, stop = tl.load(starts + group), tl.load(starts + group + 1)
     if begin < stop:
@@ -205,11 +284,11 @@ def _adjust(totals, rows, entries, starts, sizes, d, WIDE: tl.constexpr):
         change = tl.zeros((4, WIDE), tl.float64)
         for at in range(begin, stop, 4):
             real = at + several < stop
-            entry = tl.load(entries + at + several, real, 0)
-            row = tl.where(entry < 0, -1 - entry, entry)
+            entry = tl.load(order + at + several, real, 0)
+            row = tl.where(entry < n, entry, entry - n)
             mask = real[:, None] & (column < d)[None, :]
             x = tl.load(rows + row[:, None] * d + column[None, :], mask, 0.0).to(tl.float64)
-            change += tl.where((entry < 0)[:, None], -x, x)
+            change += tl.where((entry < n)[:, None], -x, x)
         old = tl.load(totals + group * d + column, column < d, 0.0)
         new = tl.where(tl.load(sizes + group) > 0, old + tl.sum(change, axis=0), 0.0)
         tl.store(totals + group * d + column, new, column < d)
@@ -274,7 +353,7 @@ def decide(
     return answer
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _decide(
     features, signs, last_a, own, magnitudes, of, number, sums, more, labels, score, to, turn, share, tiny,
     to_out, gains_out, least_out, chosen_out, n, d,

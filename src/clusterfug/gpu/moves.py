@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from clusterfug.gpu.clusters import Clusters
-from clusterfug.gpu.operations import decide, largest, nominate, totals
+from clusterfug.gpu.operations import decide, largest, nominate
 from clusterfug.gpu.problem import TensorProblem
 from clusterfug.refinement.budget import Budget
 
-_SHARE, _GROWS = 0.5, 1.25
+_SHARE, _GROWS, _LEAST = 0.5, 1.25, 0.05
 _TINY = 1e-15  # a gain of this times the objective would not show in it
 _NUMBERS = 1 << 27  # of a block of float64 costs
 _IDLE = 8  # times that nothing is gained although somebody wants to move
-_FIRST, _MORE = 4, 4  # steps before the device is asked how it went: at first, and later
+_FIRST, _MORE = 2, 2  # steps before a recording, and in it
 
 
 def moves(
@@ -87,12 +87,11 @@ class Walk:
         torch.sum(wants, 0, keepdim=True, out=self._wants)
         best = torch.zeros_like(chosen).scatter(0, largest(gains, problem.starts), True) & wants
         chosen = torch.where(self._careful[problem.of], best, chosen)
-        inside, moved = clusters.move(chosen, to)
-        bad = ~(inside > clusters.inside) & (totals(moved.double(), problem.starts) > 0)
-        clusters.keep(~bad, inside)
-        grown = (_GROWS * self._share).clamp(max=1.0)
-        torch.where(bad, self._share / 2, grown, out=self._share)
-        self._careful.copy_(bad)
+        inside = clusters.move(chosen, to)
+        good = inside > clusters.inside
+        clusters.keep(good, inside)
+        torch.where(good, _GROWS * self._share, self._share / 2, out=self._share).clamp_(_LEAST, 1.0)
+        torch.logical_not(good, out=self._careful)
         self._turn += 1
 
     def _answers(self) -> tuple[Tensor, ...]:
@@ -150,7 +149,7 @@ class Walk:
                     target[some[i]] = torch.where(cost[i] > 0, to[i] + bounds[p], -1)
         if not bool(chosen.any()):
             return False
-        inside, _ = clusters.move(chosen, target)
+        inside = clusters.move(chosen, target)
         good = inside > clusters.inside
         clusters.keep(good, inside)
         return bool(good.any())

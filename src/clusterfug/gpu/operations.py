@@ -88,21 +88,45 @@ def sums(rows: Tensor, order: Tensor, starts: Tensor, most: int) -> Tensor:
     return result
 
 
-def adjust(totals: Tensor, rows: Tensor, entries: Tensor, starts: Tensor, sizes: Tensor) -> None:
+def matching(i: Tensor, j: Tensor, costs: Tensor, n: int, tries: int) -> tuple[Tensor, Tensor]:
+    """Pairs of nodes with a cost above 0, the largest first, so that every node is in one pair at most.
+
+    A pair is taken if it is the best that is left at both of its ends; that is tried a few times. Returns a
+    name of the pair of every node (its own number if it has none), and who has none.
+    """
+    rank = torch.empty_like(i)
+    rank[torch.argsort(costs, descending=True, stable=True)] = torch.arange(len(i), device=i.device)
+    group = torch.arange(n, device=i.device)
+    single = torch.ones(n, dtype=torch.bool, device=i.device)
+    if i.is_cuda:
+        _kernels().match(i, j, costs, rank, group, single, tries)
+        return group, single
+    for _ in range(tries):
+        open = (costs > 0) & single[i] & single[j]
+        i, j, costs, rank = i[open], j[open], costs[open], rank[open]
+        best = torch.full((n,), 2**62)
+        best.scatter_reduce_(0, i, rank, "amin").scatter_reduce_(0, j, rank, "amin")
+        taken = (best[i] == rank) & (best[j] == rank)
+        group[j[taken]] = i[taken]
+        single[i[taken]] = single[j[taken]] = False
+    return group, single
+
+
+def adjust(totals: Tensor, rows: Tensor, order: Tensor, starts: Tensor, sizes: Tensor) -> None:
     """Change float64 totals in place: rows come to them and rows go.
 
-    entries[starts[g]:starts[g + 1]] are those of group g: i for a row that comes, -1 - i for one that goes;
-    entries after the last group count nowhere. Totals of groups without items (sizes) become exactly 0.
+    order[starts[g]:starts[g + 1]] are those of group g: i < len(rows) for a row that goes, i + len(rows)
+    for one that comes; what is after the last group counts nowhere. Totals of groups without items become
+    exactly 0.
     """
     if rows.is_cuda:
-        _kernels().adjust(totals, rows, entries, starts, sizes)
+        _kernels().adjust(totals, rows, order, starts, sizes)
         return
-    entries, sizes = entries[: int(starts[-1])], sizes[: len(totals)]
+    order = order[: int(starts[-1])]
     group = torch.repeat_interleave(torch.arange(len(totals)), starts.diff())
-    for part in _parts(0, len(entries), rows.shape[1]):
-        comes = entries[part] >= 0
-        i = torch.where(comes, entries[part], -1 - entries[part])
-        totals.index_add_(0, group[part], rows[i].double() * torch.where(comes, 1.0, -1.0)[:, None])
+    for part in _parts(0, len(order), rows.shape[1]):
+        sign = torch.where(order[part] < len(rows), -1.0, 1.0)
+        totals.index_add_(0, group[part], rows[order[part] % len(rows)].double() * sign[:, None])
     totals[(starts.diff() > 0) & (sizes == 0)] = 0.0
 
 
@@ -150,6 +174,35 @@ def decide(
     gains = cost.clamp(min=0.0) - least
     chosen = (gains > 0) & (hashed(ask.number, turn) < share[ask.of])
     return Answer(torch.where(cost > 0, to, -1), gains, least, chosen)
+
+
+class Slots(NamedTuple):
+    """Slots of clusters, and those of every item's problem: from begin to end."""
+
+    sizes: Tensor  # (slots,) items in each
+    unused_first: Tensor  # (slots,) those of every problem in its stretch, the unused ones first
+    first: Tensor  # (n,) the first item of the problem
+    begin: Tensor  # (n,)
+    end: Tensor  # (n,)
+
+
+def route(chosen: Tensor, to: Tensor, labels: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
+    """New labels: of the chosen items those they go to, with an unused slot for each that goes alone (-1).
+
+    Who finds none stays. Also the slots that are touched, for all items those that they leave, then those
+    that they come to; the number of slots for who stays.
+    """
+    alone = chosen & (to < 0)
+    so_far = alone.cumsum(0)
+    if chosen.is_cuda:
+        return _kernels().route(chosen, to, labels, so_far, slots)
+    so_far -= alone.long()
+    place = slots.begin + so_far - so_far[slots.first]
+    slot = slots.unused_first[place.clamp(max=len(slots.sizes) - 1)]
+    there = (place < slots.end) & (slots.sizes[slot] == 0)
+    new = torch.where(alone, torch.where(there, slot, labels), torch.where(chosen, to, labels))
+    touched = torch.where(new == labels, len(slots.sizes), torch.stack([labels, new]))
+    return new, touched.int().reshape(-1)
 
 
 def hashed(items: Tensor, turn: Tensor) -> Tensor:

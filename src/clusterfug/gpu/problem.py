@@ -147,10 +147,12 @@ class TensorProblem:
     @cached_property
     def own(self) -> Tensor:
         """What every item costs to itself."""
-        products = [
-            dots(p.features, p.everyone, p.features, p.everyone, self.signs) for _, p in self.parts()
-        ]
-        return torch.cat(products) + self.lasts * self.a**2
+        squares = [part._squares(self.signs) for _, part in self.parts()]
+        together = squares[0] if len(squares) == 1 else torch.cat(squares)
+        return torch.addcmul(together, self.lasts * self.a, self.a)
+
+    def _squares(self, signs: Tensor | None) -> Tensor:
+        return dots(self.features, self.everyone, self.features, self.everyone, signs)
 
     @cached_property
     def own_total(self) -> Tensor:
@@ -160,8 +162,7 @@ class TensorProblem:
     @cached_property
     def lengths(self) -> Tensor:
         """Euclidean lengths of the features, in float32, rounded up."""
-        squares = dots(self.features, self.everyone, self.features, self.everyone, None)
-        return squares.sqrt().float() * (1 + 1e-6)
+        return self._squares(None).sqrt().float() * (1 + 1e-6)
 
     def rows(self, exact: bool) -> Rows:
         """The items as queries, in float32 if exact: the signs are with the columns that they meet."""

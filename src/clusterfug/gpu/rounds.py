@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clusterfug.gpu.neighbours import pairs
-from clusterfug.gpu.operations import hashed
+from clusterfug.gpu.operations import hashed, matching
 from clusterfug.gpu.problem import TensorProblem
 
 _ROUNDS = 4  # along one neighbour graph
@@ -41,7 +41,7 @@ def merged(nodes: TensorProblem, i: Tensor, j: Tensor, starts: int) -> tuple[Ten
         costs *= disturbance(nodes, i, j, starts)
     group, follows = groups(nodes, i, j, costs)
     contracted, labels = nodes.contract(group)
-    if not bool(follows.any()):
+    if follows is None:
         return contracted, labels
     cost = nodes.costs(nodes.everyone, contracted, labels) - nodes.own
     unwelcome = follows & (cost <= 0)
@@ -50,19 +50,12 @@ def merged(nodes: TensorProblem, i: Tensor, j: Tensor, starts: int) -> tuple[Ten
     return nodes.contract(torch.where(unwelcome, nodes.everyone, group))
 
 
-def groups(nodes: TensorProblem, i: Tensor, j: Tensor, costs: Tensor) -> tuple[Tensor, Tensor]:
+def groups(nodes: TensorProblem, i: Tensor, j: Tensor, costs: Tensor) -> tuple[Tensor, Tensor | None]:
     """A group for every node, named by one of its nodes; and who only follows a partner into its group."""
-    ends, others, costs = torch.cat([i, j]), torch.cat([j, i]), torch.cat([costs, costs])
-    group, everyone = nodes.everyone, nodes.everyone
-    single = torch.ones_like(group, dtype=torch.bool)
-    for _ in range(_TRIES):
-        open = single[ends] & single[others]
-        partner = best_partners(nodes.n, ends, others, torch.where(open, costs, 0.0))
-        mutual = (partner >= 0) & (partner[partner] == everyone)
-        group = torch.where(mutual, partner.minimum(everyone), group)
-        single = single & ~mutual
+    group, single = matching(i, j, costs, nodes.n, _TRIES)
     if int(single.sum()) <= _SINGLES * nodes.n:
-        return group, torch.zeros_like(single)
+        return group, None
+    ends, others, costs = torch.cat([i, j]), torch.cat([j, i]), torch.cat([costs, costs])
     partner = best_partners(nodes.n, ends, others, torch.where(single[others], 0.0, costs))
     follows = single & (partner >= 0)
     return torch.where(follows, group[partner], group), follows
