@@ -8,7 +8,7 @@ from torch import Tensor
 from clusterfug.gpu.operations import ROUNDING, Answer, Ask, Rows, Slots, Tiles
 
 _PIECE = 128  # rows summed one after the other
-_PROGRAMS = 528  # keep a large GPU busy
+_PROGRAMS = 2048  # keep a large GPU busy
 
 
 def nominate(
@@ -69,8 +69,8 @@ def _nominate(
     end = tl.minimum(begin + count, end)
     rows = tl.minimum(first + tl.arange(0, ROWS), stop - 1)
     own = tl.load(home + rows)
-    u0 = tl.load(query_more + 2 * rows)
-    u1 = tl.load(query_more + 2 * rows + 1)
+    u0 = tl.load(query_more + 3 * rows)
+    u1 = tl.load(query_more + 3 * rows + 1)
     stride = (end - begin + COLUMNS - 1) // COLUMNS
     lane = tl.arange(0, COLUMNS)
     depth = tl.arange(0, DEPTH)
@@ -91,10 +91,10 @@ def _nominate(
                 a = tl.load(left + at, (at + depth < d)[None, :], 0.0)
                 b = tl.load(right + at, (at + depth < d)[:, None], 0.0)
             scores = tl.dot(a, b, scores, input_precision="ieee")
-        v0 = tl.load(column_more + 2 * cols)
+        v0 = tl.load(column_more + 3 * cols)
         scores += u0[:, None] * v0[None, :] + tl.where(beyond, -3e38, 0.0)[None, :]
         if not PACKED:
-            v1 = tl.load(column_more + 2 * cols + 1)
+            v1 = tl.load(column_more + 3 * cols + 1)
             scores += u1[:, None] * v1[None, :]
         scores = tl.where(cols[None, :] == own[:, None], -3e38, scores)
         if PACKED:
@@ -266,16 +266,14 @@ def _route(
     tl.store(touched + n + i, tl.where(stays, count, new).to(tl.int32), real)
 
 
-def adjust(totals: Tensor, rows: Tensor, order: Tensor, starts: Tensor, sizes: Tensor) -> None:
+def adjust(totals: Tensor, rows: Tensor, order: Tensor, starts: Tensor) -> None:
     n, d = rows.shape
     wide = min(256, triton.next_power_of_2(d))
-    _adjust[(len(totals), triton.cdiv(d, wide))](
-        totals, rows, order, starts, sizes, n, d, WIDE=wide, num_warps=2
-    )
+    _adjust[(len(totals), triton.cdiv(d, wide))](totals, rows, order, starts, n, d, WIDE=wide, num_warps=2)
 
 
 @triton.jit(do_not_specialize=["n"])
-def _adjust(totals, rows, order, starts, sizes, n, d, WIDE: tl.constexpr):
+def _adjust(totals, rows, order, starts, n, d, WIDE: tl.constexpr):
     group = tl.program_id(0).to(tl.int64)
     begin, stop = tl.load(starts + group), tl.load(starts + group + 1)
     if begin < stop:
@@ -290,8 +288,7 @@ def _adjust(totals, rows, order, starts, sizes, n, d, WIDE: tl.constexpr):
             x = tl.load(rows + row[:, None] * d + column[None, :], mask, 0.0).to(tl.float64)
             change += tl.where((entry < n)[:, None], -x, x)
         old = tl.load(totals + group * d + column, column < d, 0.0)
-        new = tl.where(tl.load(sizes + group) > 0, old + tl.sum(change, axis=0), 0.0)
-        tl.store(totals + group * d + column, new, column < d)
+        tl.store(totals + group * d + column, old + tl.sum(change, axis=0), column < d)
 
 
 def totals(values: Tensor, starts: Tensor) -> Tensor:
@@ -364,13 +361,13 @@ def _decide(
     home, there = tl.load(labels + i, real, 0), tl.load(to + i, real, 0)
     problem = tl.load(of + i, real, 0)
     last = tl.load(last_a + i, real, 0.0)
-    rounding = ROUNDING_ * tl.load(magnitudes + i, real, 0.0) * tl.load(more + 2 * home + 1, real, 0.0)
+    rounding = ROUNDING_ * tl.load(magnitudes + i, real, 0.0) * tl.load(more + 3 * home + 1, real, 0.0)
     rounding += tl.load(tiny + problem, real, 0.0)
     total = _products(features, signs, sums, i, home, real, d, SIGNED, EACH, WIDE)
-    least = total + last * tl.load(more + 2 * home, real, 0.0) - tl.load(own + i, real, 0.0) + rounding
+    least = total + last * tl.load(more + 3 * home, real, 0.0) - tl.load(own + i, real, 0.0) + rounding
     hopeful = real & (tl.load(score + i, real, 0.0) > least)
     total = _products(features, signs, sums, i, there, hopeful, d, SIGNED, EACH, WIDE)
-    cost = tl.where(hopeful, total + last * tl.load(more + 2 * there, hopeful, 0.0), 0.0)
+    cost = tl.where(hopeful, total + last * tl.load(more + 3 * there, hopeful, 0.0), 0.0)
     gains = tl.maximum(cost, 0.0) - least
     x = (tl.load(number + i, real, 0) * 0x9E3779B1 + tl.load(turn) * 0x85EBCA77) & 0xFFFFFFFF
     x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF

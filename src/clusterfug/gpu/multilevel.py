@@ -87,8 +87,7 @@ class Road:
     def multilevel(self, problem: TensorProblem) -> Tensor:
         """Labels from singletons: rounds of contraction, level by level, and moves of the nodes of each."""
         self._scored += pairs_of(problem)
-        labels = rounds(problem, *neighbours(problem), self._starts)
-        contracted, labels = problem.contract(labels)
+        contracted, labels = rounds(problem, *neighbours(problem), self._starts)
         if contracted.n == problem.n or self._budget.over():
             return labels
         above = self.multilevel(contracted)

@@ -17,13 +17,13 @@ _NUMBERS = 1 << 24  # of one block on CPU tensors
 
 
 class Rows(NamedTuple):
-    """Rows that meet in products: features, and two more columns that are kept in float32.
+    """Rows that meet in products: features, and three more columns that are kept in float32.
 
     Rows of one problem are contiguous; rows of different problems never meet.
     """
 
     features: Tensor  # (n, d)
-    more: Tensor  # (n, 2) float32
+    more: Tensor  # (n, 3) float32
     starts: Tensor  # (problems + 1,) int64
 
 
@@ -112,22 +112,20 @@ def matching(i: Tensor, j: Tensor, costs: Tensor, n: int, tries: int) -> tuple[T
     return group, single
 
 
-def adjust(totals: Tensor, rows: Tensor, order: Tensor, starts: Tensor, sizes: Tensor) -> None:
+def adjust(totals: Tensor, rows: Tensor, order: Tensor, starts: Tensor) -> None:
     """Change float64 totals in place: rows come to them and rows go.
 
     order[starts[g]:starts[g + 1]] are those of group g: i < len(rows) for a row that goes, i + len(rows)
-    for one that comes; what is after the last group counts nowhere. Totals of groups without items become
-    exactly 0.
+    for one that comes; what is after the last group counts nowhere.
     """
     if rows.is_cuda:
-        _kernels().adjust(totals, rows, order, starts, sizes)
+        _kernels().adjust(totals, rows, order, starts)
         return
     order = order[: int(starts[-1])]
     group = torch.repeat_interleave(torch.arange(len(totals)), starts.diff())
     for part in _parts(0, len(order), rows.shape[1]):
         sign = torch.where(order[part] < len(rows), -1.0, 1.0)
         totals.index_add_(0, group[part], rows[order[part] % len(rows)].double() * sign[:, None])
-    totals[(starts.diff() > 0) & (sizes == 0)] = 0.0
 
 
 class Ask(NamedTuple):
@@ -158,7 +156,7 @@ def decide(
 ) -> Answer:  # fmt: skip
     """What every item gains, in float64, by moving to the cluster that was nominated, or alone.
 
-    sums are those of the features of the clusters, more those of a and of the magnitudes.
+    sums are those of the features of the clusters, more those of a, of the magnitudes and of ones.
     """
     if score.is_cuda:
         return _kernels().decide(ask, sums, more, labels, score, to, turn, share, tiny)
@@ -179,7 +177,7 @@ def decide(
 class Slots(NamedTuple):
     """Slots of clusters, and those of every item's problem: from begin to end."""
 
-    sizes: Tensor  # (slots,) items in each
+    sizes: Tensor  # (slots,) float64, items in each
     unused_first: Tensor  # (slots,) those of every problem in its stretch, the unused ones first
     first: Tensor  # (n,) the first item of the problem
     begin: Tensor  # (n,)

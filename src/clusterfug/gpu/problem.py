@@ -30,6 +30,7 @@ class TensorProblem:
         signs: Tensor | None,
         narrow: torch.dtype,
         part: int | None = None,
+        more: Tensor | None = None,
     ) -> None:
         self.features = features  # (n, d) float32 or float64
         self.a = a  # (n,) float64
@@ -39,6 +40,10 @@ class TensorProblem:
         self.signs = signs  # (d,) float64, or None if all are +1
         self.narrow = narrow  # what candidates are found in
         self.part = part  # items on the device at a time; None for all
+        if more is None:
+            more = torch.stack([a, magnitudes, torch.ones_like(a)], 1)
+        self.more = more  # (n, 3) a, magnitudes and ones side by side
+        self.members = more  # of a contraction, the sums of the same over the items of each node
 
     @property
     def n(self) -> int:
@@ -135,11 +140,6 @@ class TensorProblem:
         return Tiles(first + size * (torch.arange(len(first), device=self.device) - before), size)
 
     @cached_property
-    def more(self) -> Tensor:
-        """a and the magnitudes, side by side."""
-        return torch.stack([self.a, self.magnitudes], 1)
-
-    @cached_property
     def lasts(self) -> Tensor:
         """last of every item."""
         return self.last.expand(self.n) if self.problems == 1 else self.last[self.of]
@@ -171,21 +171,21 @@ class TensorProblem:
     @cached_property
     def _more(self) -> Tensor:
         a = (self.lasts * self.a).float()
-        return torch.stack([a, torch.zeros_like(a)], 1)
+        return torch.stack([a, torch.zeros_like(a), torch.zeros_like(a)], 1)
 
     @cached_property
     def _more_exact(self) -> Tensor:
-        return torch.stack([self._more[:, 0], self.lengths], 1)
+        return torch.stack([self._more[:, 0], self.lengths, self._more[:, 1]], 1)
 
     def columns(self, exact: bool) -> Rows:
         """The items as columns that queries meet. If exact, products are upper bounds."""
         features = self._in(exact)
         if self.signs is not None:
             features = features * self.signs.to(features.dtype)
-        if not exact:  # the second column of the queries is 0
+        if not exact:  # the other columns of the queries are 0
             return Rows(features, self.more.float(), self.starts)
         slack = self.lengths * ((self.d + 64) * torch.finfo(torch.float32).eps)
-        return Rows(features, torch.stack([self.a.float(), slack], 1), self.starts)
+        return Rows(features, torch.stack([self.a.float(), slack, slack], 1), self.starts)
 
     def _in(self, exact: bool) -> Tensor:
         return self.features.float() if exact else self._narrowed
@@ -196,7 +196,7 @@ class TensorProblem:
 
     def forget(self) -> None:
         """The features have changed: what was computed from them does not hold any more."""
-        for name in ("own", "own_total", "lengths", "more", "_narrowed"):
+        for name in ("own", "own_total", "lengths", "_narrowed"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -234,8 +234,10 @@ class TensorProblem:
             features = self.sum_groups(labels, len(groups))
         each = torch.arange(self.problems + 1, device=self.device)
         starts = torch.searchsorted(self.of[order[groups]], each)
-        a, magnitudes = more.T.contiguous()
-        return TensorProblem(features, a, magnitudes, starts, self.last, self.signs, self.narrow), labels
+        a, magnitudes, _ = more.T.contiguous()
+        contracted = TensorProblem(features, a, magnitudes, starts, self.last, self.signs, self.narrow)
+        contracted.members = more
+        return contracted, labels
 
     def inside(self, clusters: "TensorProblem") -> Tensor:
         """What clusters keep inside, per problem."""

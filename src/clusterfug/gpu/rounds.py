@@ -19,8 +19,11 @@ _DISTURBED = 1.0  # costs are multiplied by 0.5 to 1.5 in other starts
 _ENOUGH = 0.05  # a round that merges a smaller share of the nodes is the last
 
 
-def rounds(problem: TensorProblem, i: Tensor, j: Tensor, starts: int = 1) -> Tensor:
-    """Labels of the items. Of several starts each but the first sees costs that are a little disturbed."""
+def rounds(problem: TensorProblem, i: Tensor, j: Tensor, starts: int = 1) -> tuple[TensorProblem, Tensor]:
+    """The contracted problem, and the node of every item.
+
+    Of several starts each but the first sees costs that are a little disturbed.
+    """
     labels, nodes = problem.everyone, problem
     for _ in range(_ROUNDS):
         if not len(i):
@@ -31,7 +34,7 @@ def rounds(problem: TensorProblem, i: Tensor, j: Tensor, starts: int = 1) -> Ten
         i, j = pairs(renamed[i], renamed[j], nodes.n)
         if nodes.n > (1 - _ENOUGH) * before:
             break
-    return labels
+    return nodes, labels
 
 
 def merged(nodes: TensorProblem, i: Tensor, j: Tensor, starts: int) -> tuple[TensorProblem, Tensor]:
