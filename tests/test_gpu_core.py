@@ -89,9 +89,9 @@ def pairs(request, rng, backend):
 
     def rows(sizes):
         features = torch.tensor(rng.normal(size=(sum(sizes), d)), device=backend).to(request.param)
-        more = torch.tensor(rng.normal(size=(sum(sizes), 2)), dtype=torch.float32, device=backend)
+        more = torch.tensor(rng.normal(size=(sum(sizes), 3)), dtype=torch.float32, device=backend)
         if request.param == torch.bfloat16:
-            more[:, 1] = 0  # of bounds, which are in float32
+            more[:, 1:] = 0  # of bounds, which are in float32
         return ops.Rows(features, more, torch.tensor([0, *np.cumsum(sizes)], device=backend))
 
     queries, columns = rows(SIZES), rows(columns_of)
@@ -191,6 +191,39 @@ def test_nothing_is_left_of_a_cluster_without_items(backend, rng):
     clusters.move(clusters.labels == emptied, torch.full_like(clusters.labels, other))
     assert not clusters.sums[emptied].any()
     assert not clusters.more[emptied].any()
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_what_clusters_cost_to_themselves(backend, rng, signed):
+    sums = torch.tensor(rng.normal(size=(6, 700)), device=backend)
+    more = torch.tensor(rng.normal(size=(6, 3)), device=backend)
+    more[:, 2] = torch.tensor([3, 0, 1, 0, 2, 9.0])
+    signs = torch.tensor(rng.choice([-1.0, 1.0], size=700), device=backend) if signed else None
+    expected = (sums**2 * (1.0 if signs is None else signs)).sum(1) - 0.3 * more[:, 0] ** 2
+    expected[[1, 3]] = 0.0
+    lasts = torch.tensor([-0.3], dtype=torch.float64, device=backend).expand(6)
+    torch.testing.assert_close(ops.settle(sums, more, lasts, signs), expected, rtol=1e-12, atol=1e-12)
+    assert not sums[[1, 3]].any()
+    assert not more[[1, 3]].any()
+    assert sums[0].all()
+
+
+def test_a_step_is_good_if_inside_rises(backend):
+    def numbers(*values):
+        return torch.tensor(values, dtype=torch.float64, device=backend)
+
+    course = ops.Course(
+        inside=numbers(1, 2, 3, 4),
+        share=numbers(0.5, 0.9, 0.06, 0.5),
+        careful=torch.tensor([True, False, False, True], device=backend),
+        tiny=numbers(0, 0, 0, 0),
+        turn=torch.tensor([7], device=backend),
+    )
+    assert ops.judge(course, numbers(2, 2.5, 1, 4)).tolist() == [True, True, False, False]
+    assert course.inside.tolist() == [2, 2.5, 3, 4]
+    assert course.share.tolist() == [0.625, 1.0, 0.05, 0.25]
+    assert course.careful.tolist() == [False, False, True, True]
+    assert course.turn.tolist() == [8]
 
 
 def greedy_matching(i, j, costs, n):

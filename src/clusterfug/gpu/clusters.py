@@ -7,7 +7,7 @@ other (and be recorded) without waiting.
 import torch
 from torch import Tensor
 
-from clusterfug.gpu.operations import Slots, adjust, route
+from clusterfug.gpu.operations import Slots, adjust, route, settle
 from clusterfug.gpu.problem import TensorProblem
 
 
@@ -55,18 +55,15 @@ class Clusters:
             adjust(self.sums, self._problem.features, order, starts)
         else:
             self.sums.copy_(self._problem.sum_groups(self._new, self.nodes.n))
-        used = self.more[:, 2:] > 0
-        self.more *= used  # nothing is left of a cluster without items, not even rounding
-        self.sums *= used
         self.nodes.forget()
+        self.nodes.own = settle(self.sums, self.more, self.nodes.lasts, self._problem.signs)
         return self._problem.inside(self.nodes)
 
-    def keep(self, good: Tensor, inside: Tensor) -> None:
+    def keep(self, good: Tensor) -> None:
         """Take the last moves back in the problems where they are not good."""
         of_item, of_slot = good[self._problem.of], good[self.nodes.of]
         sums, more = self._before
         torch.where(of_item, self._new, self.labels, out=self.labels)
         torch.where(of_slot[:, None], self.sums, sums, out=self.sums)
         torch.where(of_slot[:, None], self.more, more, out=self.more)
-        torch.where(good, inside, self.inside, out=self.inside)
         self.nodes.forget()

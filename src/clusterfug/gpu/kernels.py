@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from clusterfug.gpu.operations import ROUNDING, Answer, Ask, Rows, Slots, Tiles
+from clusterfug.gpu.operations import GROWS, LEAST, ROUNDING, Answer, Ask, Course, Rows, Slots, Tiles
 
 _PIECE = 128  # rows summed one after the other
 _PROGRAMS = 2048  # keep a large GPU busy
@@ -331,7 +331,7 @@ def _largest(values, starts, result, WIDE: tl.constexpr):
 
 def decide(
     ask: Ask, sums: Tensor, more: Tensor, labels: Tensor, score: Tensor, to: Tensor,
-    turn: Tensor, share: Tensor, tiny: Tensor,
+    course: Course,
 ) -> Answer:  # fmt: skip
     n, d = ask.features.shape
     answer = Answer(
@@ -344,7 +344,7 @@ def decide(
     each = max(1, 512 // wide)
     _decide[(triton.cdiv(n, each),)](
         ask.features, sums if ask.signs is None else ask.signs, ask.last_a, ask.own, ask.magnitudes, ask.of,
-        ask.number, sums, more, labels, score, to, turn, share, tiny, *answer, n, d,
+        ask.number, sums, more, labels, score, to, course.turn, course.share, course.tiny, *answer, n, d,
         ROUNDING_=ROUNDING, SIGNED=ask.signs is not None, EACH=each, WIDE=wide, num_warps=4,
     )  # fmt: skip
     return answer
@@ -394,3 +394,59 @@ def _products(
             x = x * tl.load(signs + column, column < d, 0.0)[None, :]
         total += x * y
     return tl.sum(total, axis=1)
+
+
+def settle(sums: Tensor, more: Tensor, lasts: Tensor, signs: Tensor | None) -> Tensor:
+    count, d = sums.shape
+    own = torch.empty(count, dtype=torch.float64, device=sums.device)
+    wide = min(512, triton.next_power_of_2(d))
+    _settle[(count,)](
+        sums, more, lasts, sums if signs is None else signs, own, d, lasts.stride(0),
+        SIGNED=signs is not None, WIDE=wide, num_warps=2,
+    )  # fmt: skip
+    return own
+
+
+@triton.jit
+def _settle(sums, more, lasts, signs, own, d, stride, SIGNED: tl.constexpr, WIDE: tl.constexpr):
+    group = tl.program_id(0).to(tl.int64)
+    used = tl.load(more + 3 * group + 2) > 0
+    total = tl.zeros((WIDE,), tl.float64)
+    for at in range(0, d, WIDE):
+        column = at + tl.arange(0, WIDE)
+        x = tl.load(sums + group * d + column, (column < d) & used, 0.0)
+        tl.store(sums + group * d + column, x, (column < d) & (used == 0))
+        if SIGNED:
+            total += x * x * tl.load(signs + column, column < d, 0.0)
+        else:
+            total += x * x
+    a = tl.where(used, tl.load(more + 3 * group), 0.0)
+    tl.store(own + group, tl.sum(total, axis=0) + tl.load(lasts + group * stride) * a * a)
+    tl.store(more + 3 * group, 0.0, used == 0)
+    tl.store(more + 3 * group + 1, 0.0, used == 0)
+
+
+def judge(course: Course, inside: Tensor) -> Tensor:
+    good = torch.empty_like(course.careful)
+    _judge[(triton.cdiv(len(inside), 128),)](
+        inside, *course, good, len(inside), GROWS_=GROWS, LEAST_=LEAST, WIDE=128, num_warps=1
+    )
+    return good
+
+
+@triton.jit(do_not_specialize=["n"])
+def _judge(
+    inside, kept, share, careful, tiny, turn, good, n,
+    GROWS_: tl.constexpr, LEAST_: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    p = tl.program_id(0) * WIDE + tl.arange(0, WIDE)
+    real = p < n
+    new, old = tl.load(inside + p, real, 0.0), tl.load(kept + p, real, 0.0)
+    rises = new > old
+    part = tl.load(share + p, real, 0.0)
+    part = tl.minimum(tl.maximum(tl.where(rises, GROWS_ * part, part / 2), LEAST_), 1.0)
+    tl.store(kept + p, tl.where(rises, new, old), real)
+    tl.store(share + p, part, real)
+    tl.store(careful + p, rises == 0, real)
+    tl.store(good + p, rises, real)
+    tl.store(turn, tl.load(turn) + 1, tl.program_id(0) == 0)

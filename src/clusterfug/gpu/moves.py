@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from clusterfug.gpu.clusters import Clusters
-from clusterfug.gpu.operations import decide, largest, nominate
+from clusterfug.gpu.operations import Course, decide, judge, largest, nominate
 from clusterfug.gpu.problem import TensorProblem
 from clusterfug.refinement.budget import Budget
 
-_SHARE, _GROWS, _LEAST = 0.5, 1.25, 0.05
+_SHARE = 0.9  # of those who want to move may, at first
 _TINY = 1e-15  # a gain of this times the objective would not show in it
 _NUMBERS = 1 << 27  # of a block of float64 costs
 _IDLE = 8  # times that nothing is gained although somebody wants to move
@@ -49,11 +49,14 @@ class Walk:
     def __init__(self, problem: TensorProblem, clusters: Clusters, exact: bool) -> None:
         self._problem, self.clusters, self._exact = problem, clusters, exact
         inside = clusters.inside
-        self._share = torch.full_like(inside, _SHARE)
-        self._careful = torch.zeros_like(inside, dtype=torch.bool)
-        self._turn = torch.zeros(1, dtype=torch.int64, device=inside.device)
+        self._course = Course(
+            inside=inside,
+            share=torch.full_like(inside, _SHARE),
+            careful=torch.zeros_like(inside, dtype=torch.bool),
+            tiny=_TINY * (inside.abs() + problem.own_total.abs()),
+            turn=torch.zeros(1, dtype=torch.int64, device=inside.device),
+        )
         self._wants = torch.zeros(1, dtype=torch.int64, device=inside.device)
-        self._tiny = _TINY * problem.own_total.abs()
         self._gone = 0
         self._recorded: torch.cuda.CUDAGraph | None = None
 
@@ -61,10 +64,7 @@ class Walk:
         """Some steps. How many items wanted to move in the last, and whether any objective rose."""
         before = self.clusters.inside.clone()
         if self._recorded is None and self._gone >= _FIRST and self._can_record():
-            self._recorded = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._recorded):
-                for _ in range(_MORE):
-                    self.step()
+            self._recorded = self._record()
         if self._recorded is not None:
             self._recorded.replay()
             self._gone += _MORE
@@ -76,6 +76,22 @@ class Walk:
         wants, rose = torch.cat([self._wants, risen.long().reshape(1)]).tolist()
         return wants, bool(rose) or wants == 0
 
+    def _record(self) -> torch.cuda.CUDAGraph:
+        """Some steps, to be replayed: the host then has to launch one thing instead of a hundred.
+
+        Not by `torch.cuda.graph`, which empties the cache of memory first.
+        """
+        graph, now = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(now)
+        with torch.cuda.stream(stream):
+            graph.capture_begin(capture_error_mode="thread_local")
+            for _ in range(_MORE):
+                self.step()
+            graph.capture_end()
+        now.wait_stream(stream)
+        return graph
+
     def _can_record(self) -> bool:
         return self._problem.device.type == "cuda" and self._problem.part is None
 
@@ -86,19 +102,13 @@ class Walk:
         wants = gains > 0
         torch.sum(wants, 0, keepdim=True, out=self._wants)
         best = torch.zeros_like(chosen).scatter(0, largest(gains, problem.starts), True) & wants
-        chosen = torch.where(self._careful[problem.of], best, chosen)
-        inside = clusters.move(chosen, to)
-        good = inside > clusters.inside
-        clusters.keep(good, inside)
-        torch.where(good, _GROWS * self._share, self._share / 2, out=self._share).clamp_(_LEAST, 1.0)
-        torch.logical_not(good, out=self._careful)
-        self._turn += 1
+        chosen = torch.where(self._course.careful[problem.of], best, chosen)
+        clusters.keep(judge(self._course, clusters.move(chosen, to)))
 
     def _answers(self) -> tuple[Tensor, ...]:
         """What every item would do, and the score of its nominee."""
         problem, clusters, nodes = self._problem, self.clusters, self.clusters.nodes
         columns = nodes.columns(self._exact)
-        tiny = self._tiny + _TINY * clusters.inside.abs()
         parts = []
         for some, part in problem.parts():
             labels = clusters.labels[some]
@@ -111,9 +121,7 @@ class Walk:
                 labels,
                 score[:, 0],
                 to[:, 0],
-                self._turn,
-                self._share,
-                tiny,
+                self._course,
             )
             parts.append((*answer, score[:, 0]))
         return parts[0] if len(parts) == 1 else tuple(torch.cat(x) for x in zip(*parts, strict=True))
@@ -150,6 +158,6 @@ class Walk:
         if not bool(chosen.any()):
             return False
         inside = clusters.move(chosen, target)
-        good = inside > clusters.inside
-        clusters.keep(good, inside)
+        good = judge(self._course, inside)
+        clusters.keep(good)
         return bool(good.any())

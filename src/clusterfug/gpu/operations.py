@@ -12,6 +12,8 @@ from torch import Tensor
 
 #: A gain counts if it is larger than this times the most that the item could cost to the two clusters.
 ROUNDING = 1e-13
+#: The share of those who want to move and may grows with every good step, and is never below the least.
+GROWS, LEAST = 1.25, 0.05
 
 _NUMBERS = 1 << 24  # of one block on CPU tensors
 
@@ -150,27 +152,37 @@ class Answer(NamedTuple):
     chosen: Tensor  # whether it moves: it wants to, and its hash is below the share of its problem
 
 
+class Course(NamedTuple):
+    """Where a series of steps stands, per problem: changed in place."""
+
+    inside: Tensor  # (problems,) float64
+    share: Tensor  # (problems,) float64, of those who want to move
+    careful: Tensor  # (problems,) bool: the last step was taken back
+    tiny: Tensor  # (problems,) float64, a gain that would not show in the objective
+    turn: Tensor  # (1,) int64
+
+
 def decide(
     ask: Ask, sums: Tensor, more: Tensor, labels: Tensor, score: Tensor, to: Tensor,
-    turn: Tensor, share: Tensor, tiny: Tensor,
+    course: Course,
 ) -> Answer:  # fmt: skip
     """What every item gains, in float64, by moving to the cluster that was nominated, or alone.
 
     sums are those of the features of the clusters, more those of a, of the magnitudes and of ones.
     """
     if score.is_cuda:
-        return _kernels().decide(ask, sums, more, labels, score, to, turn, share, tiny)
+        return _kernels().decide(ask, sums, more, labels, score, to, course)
     items = torch.arange(len(labels))
 
     def costs(cluster: Tensor) -> Tensor:
         products = dots(ask.features, items, sums, cluster, ask.signs)
         return torch.where(cluster >= 0, products + ask.last_a * more[cluster, 0], 0.0)
 
-    rounding = ROUNDING * ask.magnitudes * more[labels, 1] + tiny[ask.of]
+    rounding = ROUNDING * ask.magnitudes * more[labels, 1] + course.tiny[ask.of]
     least = costs(labels) - ask.own + rounding
     cost = costs(torch.where(score > least, to, -1))
     gains = cost.clamp(min=0.0) - least
-    chosen = (gains > 0) & (hashed(ask.number, turn) < share[ask.of])
+    chosen = (gains > 0) & (hashed(ask.number, course.turn) < course.share[ask.of])
     return Answer(torch.where(cost > 0, to, -1), gains, least, chosen)
 
 
@@ -209,6 +221,29 @@ def hashed(items: Tensor, turn: Tensor) -> Tensor:
     x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
     x = ((x ^ (x >> 12)) * 0x297A2D39) & 0xFFFFFFFF
     return (x ^ (x >> 15)).double() / 2**32
+
+
+def settle(sums: Tensor, more: Tensor, lasts: Tensor, signs: Tensor | None) -> Tensor:
+    """What every cluster costs to itself; of one without items nothing is left, not even rounding."""
+    if sums.is_cuda:
+        return _kernels().settle(sums, more, lasts, signs)
+    used = more[:, 2:] > 0
+    sums *= used
+    more *= used
+    each = torch.arange(len(sums))
+    return torch.addcmul(dots(sums, each, sums, each, signs), lasts * more[:, 0], more[:, 0])
+
+
+def judge(course: Course, inside: Tensor) -> Tensor:
+    """Whether a step is good, by what is inside after it; the course goes on accordingly."""
+    if inside.is_cuda:
+        return _kernels().judge(course, inside)
+    good = inside > course.inside
+    torch.where(good, inside, course.inside, out=course.inside)
+    torch.where(good, GROWS * course.share, course.share / 2, out=course.share).clamp_(LEAST, 1.0)
+    torch.logical_not(good, out=course.careful)
+    course.turn.add_(1)
+    return good
 
 
 def totals(values: Tensor, starts: Tensor) -> Tensor:
