@@ -90,8 +90,9 @@ def pairs(request, rng, backend):
     def rows(sizes):
         features = torch.tensor(rng.normal(size=(sum(sizes), d)), device=backend).to(request.param)
         more = torch.tensor(rng.normal(size=(sum(sizes), 3)), dtype=torch.float32, device=backend)
+        more[:, 2] = 0  # is in no product
         if request.param == torch.bfloat16:
-            more[:, 1:] = 0  # of bounds, which are in float32
+            more[:, 1] = 0  # of bounds, which are in float32
         return ops.Rows(features, more, torch.tensor([0, *np.cumsum(sizes)], device=backend))
 
     queries, columns = rows(SIZES), rows(columns_of)

@@ -29,15 +29,19 @@ def moves(
 
     Stops when a smaller share than `enough` of the items wants to move.
     """
-    walk, idle = Walk(problem, Clusters(problem, labels), exact), 0
+    walk, idle = Walk(problem, Clusters(problem, labels)), 0
     while not budget.over():
         wants, risen = walk.go()
         idle = 0 if risen else idle + 1
         if wants <= enough * problem.n:
-            if not exact or not walk.search():
-                return walk.clusters.labels, exact
+            if not exact:
+                return walk.clusters.labels, False
+            if not walk.exact:
+                walk.begin(exact=True)
+            elif not walk.search():
+                return walk.clusters.labels, True
         elif idle == _IDLE:  # there is no slot left to be alone in
-            walk = Walk(problem, Clusters(problem, walk.clusters.labels), exact)
+            walk = Walk(problem, Clusters(problem, walk.clusters.labels))
         elif idle > 2 * _IDLE:
             break
     return walk.clusters.labels, False
@@ -46,8 +50,8 @@ def moves(
 class Walk:
     """A series of steps."""
 
-    def __init__(self, problem: TensorProblem, clusters: Clusters, exact: bool) -> None:
-        self._problem, self.clusters, self._exact = problem, clusters, exact
+    def __init__(self, problem: TensorProblem, clusters: Clusters) -> None:
+        self._problem, self.clusters = problem, clusters
         inside = clusters.inside
         self._course = Course(
             inside=inside,
@@ -57,7 +61,11 @@ class Walk:
             turn=torch.zeros(1, dtype=torch.int64, device=inside.device),
         )
         self._wants = torch.zeros(1, dtype=torch.int64, device=inside.device)
-        self._gone = 0
+        self.begin(exact=False)
+
+    def begin(self, exact: bool) -> None:
+        """Steps with nominees in low precision, or exact: then nobody is overlooked but who is in doubt."""
+        self.exact, self._gone = exact, 0
         self._recorded: torch.cuda.CUDAGraph | None = None
 
     def go(self) -> tuple[int, bool]:
@@ -108,11 +116,11 @@ class Walk:
     def _answers(self) -> tuple[Tensor, ...]:
         """What every item would do, and the score of its nominee."""
         problem, clusters, nodes = self._problem, self.clusters, self.clusters.nodes
-        columns = nodes.columns(self._exact)
+        columns = nodes.columns(self.exact)
         parts = []
         for some, part in problem.parts():
             labels = clusters.labels[some]
-            score, to = nominate(part.rows(self._exact), columns, labels, part.of, part.tiles)
+            score, to = nominate(part.rows(self.exact), columns, labels, part.of, part.tiles)
             ask = part.ask._replace(number=problem.ask.number[some]) if problem.part else part.ask
             answer = decide(
                 ask,

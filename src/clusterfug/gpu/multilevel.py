@@ -15,6 +15,7 @@ from clusterfug.refinement.budget import Budget
 
 _ENOUGH = 0.001  # if a smaller share of the items wants to move, joins are due first
 _ENOUGH_NODES = 0.01  # and of the nodes of a level: the level below goes on
+_MANY = 4096  # nodes; to move fewer takes as long, and the level below does it as well
 
 
 class Step(NamedTuple):
@@ -85,21 +86,21 @@ class Road:
         return self.multilevel(contracted)[labels]
 
     def multilevel(self, problem: TensorProblem) -> Tensor:
-        """Labels from singletons: rounds of contraction, level by level, and moves of the nodes of each."""
+        """Labels from singletons: rounds of contraction, level by level, and moves where nodes are many."""
         self._scored += pairs_of(problem)
         contracted, labels = rounds(problem, *neighbours(problem), self._starts)
         if contracted.n == problem.n or self._budget.over():
             return labels
         above = self.multilevel(contracted)
-        return moves(contracted, above, self._budget, enough=_ENOUGH_NODES)[0][labels]
+        if contracted.n >= _MANY:
+            above, _ = moves(contracted, above, self._budget, enough=_ENOUGH_NODES)
+        return above[labels]
 
     def refine(self, problem: TensorProblem, labels: Tensor) -> tuple[Tensor, bool, bool]:
         """Moves and joins from given labels until neither improves; and whether that is certain of each."""
         exact, enough = False, _ENOUGH
         while True:
-            labels, settled = moves(problem, labels, self._budget, enough=enough)
-            if exact:
-                labels, settled = moves(problem, labels, self._budget, exact=True)
+            labels, settled = moves(problem, labels, self._budget, exact, enough)
             contracted, labels = problem.contract(labels)
             joined, final = self.multilevel(contracted), False
             if exact:

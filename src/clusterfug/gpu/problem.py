@@ -232,8 +232,11 @@ class TensorProblem:
             features = sums(self.features, order, begins, most)
         else:
             features = self.sum_groups(labels, len(groups))
-        each = torch.arange(self.problems + 1, device=self.device)
-        starts = torch.searchsorted(self.of[order[groups]], each)
+        if self.problems == 1:
+            starts = torch.arange(0, len(groups) + 1, len(groups), device=self.device)
+        else:
+            each = torch.arange(self.problems + 1, device=self.device)
+            starts = torch.searchsorted(self.of[order[groups]], each)
         a, magnitudes, _ = more.T.contiguous()
         contracted = TensorProblem(features, a, magnitudes, starts, self.last, self.signs, self.narrow)
         contracted.members = more
