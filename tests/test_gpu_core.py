@@ -222,7 +222,7 @@ def test_a_step_is_good_if_inside_rises(backend):
     )
     assert ops.judge(course, numbers(2, 2.5, 1, 4)).tolist() == [True, True, False, False]
     assert course.inside.tolist() == [2, 2.5, 3, 4]
-    assert course.share.tolist() == [0.625, 1.0, 0.05, 0.25]
+    assert course.share.tolist() == pytest.approx([0.625, 1.0, 0.05, 0.25])
     assert course.careful.tolist() == [False, False, True, True]
     assert course.turn.tolist() == [8]
 

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from clusterfug.gpu.neighbours import pairs
-from clusterfug.gpu.operations import hashed, matching
+from clusterfug.gpu.operations import hashed, matching, totals
 from clusterfug.gpu.problem import TensorProblem
 
 _ROUNDS = 4  # along one neighbour graph
 _TRIES = 8  # to find a partner
-_SINGLES = 0.9  # if more of the nodes than this have none, they follow others
+_SINGLES = 0.9  # if more of the nodes of a problem than this have none, they follow others
 _DISTURBED = 1.0  # costs are multiplied by 0.5 to 1.5 in other starts
-_ENOUGH = 0.05  # a round that merges a smaller share of the nodes is the last
+_ENOUGH = 0.05  # a round that merges a smaller share of the nodes of a problem is its last
 
 
 def rounds(problem: TensorProblem, i: Tensor, j: Tensor, starts: int = 1) -> tuple[TensorProblem, Tensor]:
@@ -28,12 +28,13 @@ def rounds(problem: TensorProblem, i: Tensor, j: Tensor, starts: int = 1) -> tup
     for _ in range(_ROUNDS):
         if not len(i):
             break
-        before = nodes.n
+        before = nodes.starts.diff()
         nodes, renamed = merged(nodes, i, j, starts)
         labels = renamed[labels]
         i, j = pairs(renamed[i], renamed[j], nodes.n)
-        if nodes.n > (1 - _ENOUGH) * before:
-            break
+        goes_on = nodes.starts.diff() <= (1 - _ENOUGH) * before
+        kept = goes_on[nodes.of[i]]
+        i, j = i[kept], j[kept]
     return nodes, labels
 
 
@@ -56,11 +57,12 @@ def merged(nodes: TensorProblem, i: Tensor, j: Tensor, starts: int) -> tuple[Ten
 def groups(nodes: TensorProblem, i: Tensor, j: Tensor, costs: Tensor) -> tuple[Tensor, Tensor | None]:
     """A group for every node, named by one of its nodes; and who only follows a partner into its group."""
     group, single = matching(i, j, costs, nodes.n, _TRIES)
-    if int(single.sum()) <= _SINGLES * nodes.n:
+    stalls = totals(single.double(), nodes.starts) > _SINGLES * nodes.starts.diff()
+    if not bool(stalls.any()):
         return group, None
     ends, others, costs = torch.cat([i, j]), torch.cat([j, i]), torch.cat([costs, costs])
     partner = best_partners(nodes.n, ends, others, torch.where(single[others], 0.0, costs))
-    follows = single & (partner >= 0)
+    follows = single & (partner >= 0) & stalls[nodes.of]
     return torch.where(follows, group[partner], group), follows
 
 
