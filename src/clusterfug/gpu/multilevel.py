@@ -15,7 +15,7 @@ from clusterfug.refinement.budget import Budget
 
 _ENOUGH = 0.001  # if a smaller share of the items wants to move, joins are due first
 _ENOUGH_NODES = 0.01  # and of the nodes of a level: the level below goes on
-_MANY = 4096  # nodes; to move fewer takes as long, and the level below does it as well
+_MANY = 20_000  # items; of fewer a step takes no longer than one of the nodes of a level
 
 
 class Step(NamedTuple):
@@ -59,6 +59,7 @@ class Road:
 
     def __init__(self, problem: TensorProblem, budget: Budget, starts: int) -> None:
         self._budget, self._starts = budget, starts
+        self._moves_nodes = problem.n >= _MANY
         self._all = pairs_of(problem)
         self._scored = torch.zeros_like(self._all)
 
@@ -86,13 +87,13 @@ class Road:
         return self.multilevel(contracted)[labels]
 
     def multilevel(self, problem: TensorProblem) -> Tensor:
-        """Labels from singletons: rounds of contraction, level by level, and moves where nodes are many."""
+        """Labels from singletons: rounds of contraction, level by level, and moves of the nodes of each."""
         self._scored += pairs_of(problem)
         contracted, labels = rounds(problem, *neighbours(problem), self._starts)
         if contracted.n == problem.n or self._budget.over():
             return labels
         above = self.multilevel(contracted)
-        if contracted.n >= _MANY:
+        if self._moves_nodes:
             above, _ = moves(contracted, above, self._budget, enough=_ENOUGH_NODES)
         return above[labels]
 

@@ -76,6 +76,6 @@ def best_partners(n: int, ends: Tensor, others: Tensor, costs: Tensor) -> Tensor
 
 def disturbance(nodes: TensorProblem, i: Tensor, j: Tensor, starts: int) -> Tensor:
     """A factor for the cost of each pair: 1 in every first start, else one that looks random."""
-    first = nodes.starts[nodes.of[i]]
-    factor = 1 + _DISTURBED * (hashed((i - first) * 0x10001 + j - first, nodes.of[i]) - 0.5)
-    return torch.where(nodes.of[i] % starts == 0, 1.0, factor)
+    first, start = nodes.starts[nodes.of[i]], nodes.of[i] % starts
+    factor = 1 + _DISTURBED * (hashed((i - first) * 0x10001 + j - first, start) - 0.5)
+    return torch.where(start == 0, 1.0, factor)
