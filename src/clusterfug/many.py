@@ -53,7 +53,7 @@ def solve_many(
 ) -> list[Clustering]:
     """Solve many problems side by side: the largest first, each on one thread.
 
-    On a GPU as many problems as fit are solved at once. There a result is as good as that of
+    On a GPU as many problems as fit are solved at once. There a result is about as good as that of
     `dense_multicut`, but may be another one.
 
     Otherwise every result is what `dense_multicut` or `multicut` would have returned (of "gaec", up to

@@ -22,7 +22,7 @@ class Phase(NamedTuple):
     objective: float
     move_optimal: bool = False  # no single item can improve the clustering by moving
     join_optimal: bool = False  # no two clusters can improve it by joining
-    passes: float | None = None  # all-pairs passes so far, on a GPU; None on the CPU
+    passes: float | None = None  # searches for neighbours so far, in all pairs of items; only on a GPU
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,8 @@ def dense_multicut(
         Ours refine: "fast" moves items and joins clusters, level by level, until no single move and no
         single join improves the clustering. "auto" is "fast" and, where it is cheap, a second start,
         Kernighan-Lin and a little shaking. "best" goes on with iterated local search until `time_limit`,
-        `max_iter` or until nothing improves any more.
+        `max_iter` or until nothing improves any more. (On a GPU "auto" is "fast", with
+        several starts side by side for up to 2,500 items.)
 
         The paper's contract. Three are greedy and merge the pair of largest cost each time: "gaec" with
         all n^2 costs in memory, "dgaec" and "dgaec-inc" on the features in O(n d + n k) memory. Two are
@@ -75,7 +76,7 @@ def dense_multicut(
         Iterations of the search of "best", one neighbourhood each: a budget that does not depend on the
         machine's speed.
     random_state : int, Generator or None, default=0
-        Seed of the search of "best" and of the shaking of "auto".
+        Seed of the search of "best" and of the shaking of "auto"; not used on a GPU.
     device : {None, "cpu", "cuda", "cuda:1", "auto"} or torch.device, optional
         Where to run. By default where the features are: a torch tensor on a GPU stays there, all else is
         for the CPU. "cuda" is a GPU (needs torch; "auto" and "fast" run there); "auto" takes it if there is

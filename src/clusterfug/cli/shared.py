@@ -63,11 +63,15 @@ DeviceOption = Annotated[
     str,
     typer.Option(
         metavar="cpu | cuda | cuda:N | auto",
-        help="Where to run: cuda is a GPU (needs torch); auto is one if there is one, else the CPU.",
+        help="Where to run: cuda is a GPU (needs torch; auto and fast run there); auto is one if it is "
+        "there and the algorithm runs there, else the CPU.",
     ),
 ]
 PrecisionOption = Annotated[
-    Precision, typer.Option(help="On a GPU: how candidates are found. On the CPU always exact.")
+    Precision,
+    typer.Option(
+        help="On a GPU, how candidates are found: in bfloat16 or in float32. The CPU is always exact."
+    ),
 ]
 CenterOption = Annotated[bool, typer.Option("--center", help="Subtract the mean feature first.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]

@@ -1,8 +1,8 @@
 """Synchronous moves: all items are scored at once, a share of those that gain moves at once.
 
 A product nominates one cluster per item, float64 says what the move gains. Of the items that gain, those
-whose hash is below a share move together. Where the objective of their problem does not rise they are taken
-back, the share is halved, and the next step is the best single move. So no objective ever falls.
+whose hash is below a share move together. Where inside of their problem does not rise they are taken
+back, the share is halved, and the next step is the best single move. So inside never falls.
 
 A step never waits for the device. On a GPU a few steps are recorded once and then replayed.
 """
@@ -104,7 +104,7 @@ class Walk:
         return self._problem.device.type == "cuda" and self._problem.part is None
 
     def step(self) -> None:
-        """Ask everybody, move some, and keep it where the objective rises."""
+        """Ask everybody, move some, and keep it where inside rises."""
         problem, clusters = self._problem, self.clusters
         to, gains, _, chosen, _ = self._answers()
         wants = gains > 0

@@ -1,4 +1,4 @@
-"""The operations that touch every feature: nominate, cost of pairs, sums of groups and changes of sums.
+"""What a device does to whole problems: products, costs and sums, and the small work of a step around them.
 
 On a GPU they are Triton kernels (`kernels.py`); on CPU tensors they are plain torch, which says what they
 mean. Each gives the same bits every time.

@@ -120,8 +120,6 @@ def _run(
             whole, _ = clusters.contract(torch.zeros_like(clusters.of))
             all_pairs = problem.inside(whole).tolist()
         inside, counts = torch.stack([problem.inside(clusters), clusters.starts.diff().double()]).tolist()
-        if passed and passed[-1].step.name == step.name:
-            passed.pop()
         passed.append(_Passed(step, time.perf_counter(), inside, counts))
         if callback is not None:
             done, total = budget.spent()
