@@ -526,3 +526,11 @@ def test_a_large_mixture_is_as_good_as_on_the_cpu(backend, rng):
     assert last.join_optimal
     expected = dense_multicut(X, 0.25, algorithm="fast").inside
     assert float(inside(problem, last.labels)) >= 0.99 * expected
+
+
+def test_a_certificate_knows_the_rounding_of_alpha(backend):
+    # float32 does not tell these affinity strengths apart, and the features are short beside them.
+    X = np.array([[1.0, 0.0], [0.0, 0.001], [1.0, -2000.0]])
+    costs = {"alpha": np.array([1.0, 1 + 2.0**-25, 0.0]), "prefer": "large"}
+    result = dense_multicut(X, **costs, init=[0, 1, 0], algorithm="fast", device=backend)
+    assert result.inside >= dense_multicut(X, **costs, init=[0, 1, 0], algorithm="fast").inside - 1e-9

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
+from dataclasses import fields
 from threading import Event
 from typing import Any
 
@@ -99,6 +100,9 @@ def solve_many(
         raise ValueError("n_jobs is for the CPU: leave it out with a device")
     Refinement(algorithm, **{name: options[name] for name in _REFINEMENT if name in options})  # validated
     checks.one_of("precision", precision, PRECISIONS)
+    for name in options:
+        if name not in {field.name for field in fields(Task)}:
+            raise TypeError(f"solve_many() got an unexpected keyword argument {name!r}")
     named = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
     names, work = list(named), list(named.values())
     results: list[Clustering | None] = [None] * len(work)

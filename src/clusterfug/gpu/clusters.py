@@ -31,6 +31,7 @@ class Clusters:
         self.more = self.sums.new_zeros(n_slots, 3)  # of a, of the magnitudes, of ones
         self.more[slots] = contracted.members
         self.labels = slots[labels]
+        self._before = torch.empty_like(self.sums), torch.empty_like(self.more)
         a, magnitudes, _ = self.more.T
         self.nodes = TensorProblem(
             self.sums, a, magnitudes, starts, problem.last, problem.signs, problem.narrow, more=self.more
@@ -43,7 +44,8 @@ class Clusters:
 
         Returns what the clusters keep inside then, per problem; `keep` decides whether it stays so.
         """
-        self._before = self.sums.clone(), self.more.clone()
+        for kept, now in zip(self._before, (self.sums, self.more), strict=True):
+            kept.copy_(now)
         sizes = self.more[:, 2].contiguous()
         unused_first = torch.argsort(self._of + (sizes > 0), stable=True)
         slots = Slots(sizes, unused_first, self._first, self._begin, self._end)

@@ -29,8 +29,6 @@ def choose(device: Any, algorithm: str, X: Any = None) -> "torch.device | None":
         return here or _any_gpu()
     if isinstance(device, str) and re.fullmatch(r"cuda(:\d+)?", device):
         chosen = _torch().device(device)
-        if chosen.index is None and here is not None:
-            chosen = here
     elif device is None:
         chosen = here
     else:
@@ -40,6 +38,8 @@ def choose(device: Any, algorithm: str, X: Any = None) -> "torch.device | None":
                 f"unknown device {device!r}: choose one of auto, cpu, cuda, cuda:0, cuda:1, ..."
             )
         chosen = device
+    if chosen.type == "cuda" and chosen.index is None and here is not None:
+        chosen = here
     if algorithm not in ON_GPU:
         labels = ", with the labels of a GPU result as init if you like" if algorithm == "best" else ""
         raise ValueError(f"{algorithm} runs on the CPU only: use device='cpu'{labels}")

@@ -37,6 +37,7 @@ class Item:
             self.column, self.last, self.weight = checks.cost_columns(len(self.features), *task.costs)
         self.signs = signs if np.any(signs < 0) else None
         init = task.refinement.init
+        self._several = task.algorithm == "auto" and init is None
         self.init = None if init is None else checks.labels(init, len(self.features), "init")
 
     @property
@@ -59,8 +60,8 @@ class Item:
 
     @property
     def is_small(self) -> bool:
-        """Whether `auto` starts several times."""
-        return self.n <= _SMALL
+        """Whether it is so small that it starts several times."""
+        return self._several and self.n <= _SMALL
 
     @property
     def kind(self) -> tuple[Any, ...]:

@@ -6,8 +6,11 @@ _LEAST = 1 << 14  # items that are on the device at a time, at least
 
 
 def resident_bytes(n: int, d: int, itemsize: int) -> int:
-    """With all features on the device: as they are, in low precision, and twice contracted in float64."""
-    return n * (d * (itemsize + 2 + 16) + _PER_ITEM)
+    """With all features on the device: as they are, in low precision, and sums of as many clusters.
+
+    These are there four times in float64: contracted, as clusters that move, before a step, and in between.
+    """
+    return n * (d * (itemsize + 2 + 32) + _PER_ITEM)
 
 
 def streamed_bytes(n: int, d: int) -> int:

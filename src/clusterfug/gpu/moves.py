@@ -7,6 +7,8 @@ back, the share is halved, and the next step is the best single move. So inside 
 A step never waits for the device. On a GPU a few steps are recorded once and then replayed.
 """
 
+from contextlib import suppress
+
 import torch
 from torch import Tensor
 
@@ -38,10 +40,14 @@ def moves(
                 return walk.clusters.labels, False
             if not walk.exact:
                 walk.begin(exact=True)
-            elif not walk.search():
-                return walk.clusters.labels, True
+            else:
+                improved = walk.search()
+                if not improved:
+                    return walk.clusters.labels, improved is None
         elif idle == _IDLE:  # there is no slot left to be alone in
-            walk = Walk(problem, Clusters(problem, walk.clusters.labels))
+            labels = walk.clusters.labels
+            del walk  # and its memory
+            walk = Walk(problem, Clusters(problem, labels))
         elif idle > 2 * _IDLE:
             break
     return walk.clusters.labels, False
@@ -76,7 +82,6 @@ class Walk:
         if self._recorded is not None:
             self._recorded.replay()
             self._gone += _MORE
-            self.clusters.nodes.forget()
         else:
             self.step()
             self._gone += 1
@@ -94,8 +99,13 @@ class Walk:
         stream.wait_stream(now)
         with torch.cuda.stream(stream):
             graph.capture_begin(capture_error_mode="thread_local")
-            for _ in range(_MORE):
-                self.step()
+            try:
+                for _ in range(_MORE):
+                    self.step()
+            except BaseException:
+                with suppress(RuntimeError):  # so that the device can be used again
+                    graph.capture_end()
+                raise
             graph.capture_end()
         now.wait_stream(stream)
         return graph
@@ -134,10 +144,10 @@ class Walk:
             parts.append((*answer, score[:, 0]))
         return parts[0] if len(parts) == 1 else tuple(torch.cat(x) for x in zip(*parts, strict=True))
 
-    def search(self) -> bool:
+    def search(self) -> bool | None:
         """If nobody wants to move: ask in float64, of all clusters, whom float32 leaves in doubt.
 
-        The best move of every problem is made. Whether that improved any.
+        The best move of every problem is made. Whether that improved any; None if nobody wants to.
         """
         problem, clusters, nodes = self._problem, self.clusters, self.clusters.nodes
         _, _, least, _, score = self._answers()
@@ -151,7 +161,8 @@ class Walk:
             if problem.signs is not None:
                 sums = sums * problem.signs
             best = 0.0
-            for some in torch.split(items[problem.of[items] == p], max(1, _NUMBERS // len(sums))):
+            block = max(1, _NUMBERS // max(len(sums), problem.d))
+            for some in torch.split(items[problem.of[items] == p], block):
                 features, at = problem.pick(some)
                 costs = features[at].double() @ sums.T
                 costs += (problem.last[p] * problem.a[some])[:, None] * nodes.a[columns]
@@ -164,7 +175,7 @@ class Walk:
                     chosen[some[i]] = True
                     target[some[i]] = torch.where(cost[i] > 0, to[i] + bounds[p], -1)
         if not bool(chosen.any()):
-            return False
+            return None
         inside = clusters.move(chosen, target)
         good = judge(self._course, inside)
         clusters.keep(good)

@@ -108,9 +108,11 @@ class Road:
                 joined, final = moves(contracted, joined, self._budget, exact=True)
             together, joined = contracted.contract(joined)
             labels = joined[labels]
+            apart = together.n == contracted.n
+            del contracted, together  # and their memory
             if self._budget.over():
                 return labels, False, False
-            if together.n == contracted.n:
+            if apart:
                 if exact:
                     return labels, settled, final
                 exact, enough = True, 0.0

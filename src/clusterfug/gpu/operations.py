@@ -43,7 +43,7 @@ def nominate(
 
     Products are <f, g> in the features' precision plus <more, more> in float32, largest first. The first
     is the largest of all (in bfloat16: up to its rounding); of the others a GPU may miss one that shares a
-    tile with a larger one. Where a problem has fewer columns the rest is the home itself, below -1e38.
+    tile with a larger one. Where a problem has fewer columns the rest is below -1e38.
     """
     if queries.features.is_cuda:
         return _kernels().nominate(queries, columns, home, of, tiles, k)
@@ -135,8 +135,7 @@ class Ask(NamedTuple):
 
     features: Tensor  # (n, d)
     signs: Tensor | None
-    a: Tensor  # (n,) float64, as are the next four
-    last_a: Tensor  # last of the problem times a
+    last_a: Tensor  # (n,) float64, last of the problem times a; as are the next two
     own: Tensor
     magnitudes: Tensor
     of: Tensor  # (n,) the problem

@@ -110,7 +110,7 @@ def make(
         last_of,
         None if signs is None else torch.tensor(signs, device=device),
         narrow,
-        part_of(items[0].n, items[0].d, limit) if streamed else None,
+        None if features.device == device else part_of(items[0].n, items[0].d, limit),
     )
     units = tuple(4.0**exponent for exponent in exponents)
     return Pack(problem, _init(items, of), units, sizes, _starts(items, limit)), {}

@@ -161,8 +161,9 @@ class TensorProblem:
 
     @cached_property
     def lengths(self) -> Tensor:
-        """Euclidean lengths of the features, in float32, rounded up."""
-        return self._squares(None).sqrt().float() * (1 + 1e-6)
+        """In float32, rounded up: of two, their product is more than any part of a product of the rows."""
+        squares = torch.addcmul(self._squares(None), self.lasts.abs() * self.a, self.a)
+        return squares.sqrt().float() * (1 + 1e-6)
 
     def rows(self, exact: bool) -> Rows:
         """The items as queries, in float32 if exact: the signs are with the columns that they meet."""
@@ -203,7 +204,7 @@ class TensorProblem:
     def ask(self) -> Ask:
         """The items as `decide` asks them."""
         return Ask(
-            self.features, self.signs, self.a, self.lasts * self.a, self.own, self.magnitudes, self.of,
+            self.features, self.signs, self.lasts * self.a, self.own, self.magnitudes, self.of,
             self.everyone - self.starts[self.of],
         )  # fmt: skip
 

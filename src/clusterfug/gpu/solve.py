@@ -58,7 +58,7 @@ def solve_packed(
         except torch.cuda.OutOfMemoryError:
             found = dict.fromkeys(pack, _out_of_memory(device))
         except Exception as error:
-            found = dict.fromkeys(pack, error)
+            found = dict.fromkeys(pack, error.with_traceback(None))  # which would keep tensors alive
         yield found
         begin = time.perf_counter()
 
@@ -113,8 +113,7 @@ def _run(
     budget = task.refinement.budget()
     passed: list[_Passed] = []
     all_pairs: list[float] = []
-    starts = pack.starts if task.algorithm == "auto" and pack.init is None else 1
-    for step in steps(problem, pack.init, budget, starts):
+    for step in steps(problem, pack.init, budget, pack.starts):
         clusters, labels = _numbered(problem, step.labels)
         if not all_pairs:
             whole, _ = clusters.contract(torch.zeros_like(clusters.of))
