@@ -75,7 +75,7 @@ class Walk:
         self._recorded: torch.cuda.CUDAGraph | None = None
 
     def go(self) -> tuple[int, bool]:
-        """Some steps. How many items wanted to move in the last, and whether any objective rose."""
+        """Some steps. How many items wanted to move in the last, and whether inside rose anywhere."""
         before = self.clusters.inside.clone()
         if self._recorded is None and self._gone >= _FIRST and self._can_record():
             self._recorded = self._record()

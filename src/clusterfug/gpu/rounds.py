@@ -22,7 +22,7 @@ _ENOUGH = 0.05  # a round that merges a smaller share of the nodes of a problem 
 def rounds(problem: TensorProblem, i: Tensor, j: Tensor, starts: int = 1) -> tuple[TensorProblem, Tensor]:
     """The contracted problem, and the node of every item.
 
-    Of several starts each but the first sees costs that are a little disturbed.
+    Of several starts each but the first sees costs that are disturbed.
     """
     labels, nodes = problem.everyone, problem
     for _ in range(_ROUNDS):
