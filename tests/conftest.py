@@ -48,7 +48,7 @@ def backend(request):
         absent = pytest.fail if os.environ.get("CLUSTERFUG_REQUIRE_CUDA") else pytest.skip
         absent("there is no GPU")
     torch.set_num_threads(1)  # tensors are small here: on a busy machine threads mostly wait for each other
-    return torch.device(request.param)
+    return torch.empty(0, device=request.param).device  # a GPU with its number
 
 
 @pytest.fixture

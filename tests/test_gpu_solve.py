@@ -401,7 +401,7 @@ def test_packs_are_as_good_as_one_by_one(backend, problems, monkeypatch, memory_
     )
     for problem, result in zip(problems, found, strict=True):
         alone = dense_multicut(problem, device=backend)
-        assert result.inside == pytest.approx(alone.inside, rel=0.005)
+        assert result.inside >= 0.995 * alone.inside
         assert result.inside == pytest.approx(problem.inside(result.labels), rel=1e-9, abs=1e-9)
         np.testing.assert_array_equal(result.labels, number_by_first_appearance(result.labels))
         assert result.n_clusters == result.trace[-1].n_clusters

@@ -1,7 +1,7 @@
 """What a device does to whole problems: products, costs and sums, and the small work of a step around them.
 
-On a GPU they are Triton kernels (`kernels.py`); on CPU tensors they are plain torch, which says what they
-mean. Each gives the same bits every time.
+On a GPU they are Triton kernels (`kernels.py`, `label_kernels.py`); on CPU tensors they are plain torch,
+which says what they mean. Each gives the same bits every time.
 """
 
 from types import ModuleType
@@ -101,7 +101,7 @@ def matching(i: Tensor, j: Tensor, costs: Tensor, n: int, tries: int) -> tuple[T
     group = torch.arange(n, device=i.device)
     single = torch.ones(n, dtype=torch.bool, device=i.device)
     if i.is_cuda:
-        _kernels().match(i, j, costs, rank, group, single, tries)
+        _label_kernels().match(i, j, costs, rank, group, single, tries)
         return group, single
     for _ in range(tries):
         open = (costs > 0) & single[i] & single[j]
@@ -204,7 +204,7 @@ def route(chosen: Tensor, to: Tensor, labels: Tensor, slots: Slots) -> tuple[Ten
     alone = chosen & (to < 0)
     so_far = alone.cumsum(0)
     if chosen.is_cuda:
-        return _kernels().route(chosen, to, labels, so_far, slots)
+        return _label_kernels().route(chosen, to, labels, so_far, slots)
     so_far -= alone.long()
     place = slots.begin + so_far - so_far[slots.first]
     slot = slots.unused_first[place.clamp(max=len(slots.sizes) - 1)]
@@ -236,7 +236,7 @@ def settle(sums: Tensor, more: Tensor, lasts: Tensor, signs: Tensor | None) -> T
 def judge(course: Course, inside: Tensor) -> Tensor:
     """Whether a step is good, by what is inside after it; the course goes on accordingly."""
     if inside.is_cuda:
-        return _kernels().judge(course, inside)
+        return _label_kernels().judge(course, inside)
     good = inside > course.inside
     torch.where(good, inside, course.inside, out=course.inside)
     torch.where(good, GROWS * course.share, course.share / 2, out=course.share).clamp_(LEAST, 1.0)
@@ -250,7 +250,7 @@ def totals(values: Tensor, starts: Tensor) -> Tensor:
     if len(starts) == 2:
         return values.sum().reshape(1)
     if values.is_cuda:
-        return _kernels().totals(values, starts)
+        return _label_kernels().totals(values, starts)
     return torch.stack([part.sum() for part in torch.split(values, starts.diff().tolist())])
 
 
@@ -259,7 +259,7 @@ def largest(values: Tensor, starts: Tensor) -> Tensor:
     if len(starts) == 2:
         return values.argmax().reshape(1)
     if values.is_cuda:
-        return _kernels().largest(values, starts)
+        return _label_kernels().largest(values, starts)
     parts = torch.split(values, starts.diff().tolist())
     return starts[:-1] + torch.stack([part.argmax() for part in parts])
 
@@ -273,3 +273,9 @@ def _kernels() -> ModuleType:
     from clusterfug.gpu import kernels
 
     return kernels
+
+
+def _label_kernels() -> ModuleType:
+    from clusterfug.gpu import label_kernels
+
+    return label_kernels
