@@ -41,7 +41,7 @@ class Neighbourhood(NamedTuple):
 def search(
     problem: Problem, labels: NDArray[np.int64], budget: Budget, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
-    """Better and better labels, until nothing improves any more or the budget is over."""
+    """The best labels so far after every iteration, until nothing improves any more or the budget is over."""
     return (_shake_whole if problem.n <= WHOLE else _shake_parts)(problem, labels, budget, rng)
 
 
@@ -72,7 +72,7 @@ def _shake_whole(
 ) -> Iterator[NDArray[np.int64]]:
     n = problem.n
     costs = problem.group_costs(np.arange(n), np.arange(n))
-    quiet = 0
+    best, quiet = labels, 0
     while quiet < _PATIENCE and budget.spend():
         part = _part(costs, labels)  # afresh: a table that many moves changed has rounding errors
         before = part.inside[0]
@@ -82,8 +82,8 @@ def _shake_whole(
         quiet += 1
         labels = part.labels
         if part.inside[0] > before + part.tolerance:
-            quiet = 0
-            yield compact(labels)
+            best, quiet = compact(labels), 0
+        yield best
 
 
 def _shake_parts(
@@ -96,7 +96,7 @@ def _shake_parts(
         quiet += 1
         if better is not labels:
             labels, quiet = better, 0
-            yield labels
+        yield labels
 
 
 def _shaken(

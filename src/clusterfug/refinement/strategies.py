@@ -72,6 +72,9 @@ def best(
         for labels in search(problem, first, budget, rng):
             if progress is not None:
                 progress("search", *budget.spent())
+            if labels is first:
+                continue
+            first = labels
             if problem.inside(labels) > inside:
                 kept, inside = labels, problem.inside(labels)
                 yield "search", Refined(kept, False, False)
