@@ -60,7 +60,7 @@ def bad(value, row=2):
             GOOD,
             {"algorithm": "gaek"},
             ValueError,
-            "unknown algorithm 'gaek'.*fast, auto, best, gaec, dgaec, dgaec-inc, dlaec, dapplaec",
+            "unknown algorithm 'gaek'.*fast, auto, best, exact, gaec, dgaec, dgaec-inc, dlaec, dapplaec",
         ),
         (GOOD, {"algorithm": None}, ValueError, "unknown algorithm None"),
         (GOOD, {"memory_limit": 0}, ValueError, "memory_limit must be at least 1"),
@@ -113,7 +113,9 @@ def test_graph(arguments, error, message):
 
 
 def test_graph_algorithm():
-    with pytest.raises(ValueError, match="unknown algorithm 'dgaec': choose one of fast, auto, best, gaec"):
+    with pytest.raises(
+        ValueError, match="unknown algorithm 'dgaec': choose one of fast, auto, best, exact, gaec"
+    ):
         multicut(EDGES, COSTS, algorithm="dgaec")
 
 

@@ -195,7 +195,7 @@ def nothing_but(folder, *names):
         (["cluster", "x.npy", "--max-iter", "3"], "max_iter goes with best, not with auto"),
         (
             ["cluster", "graph.txt", "-a", "dgaec"],
-            "clustered by fast, auto, best, gaec, not dgaec",
+            "clustered by fast, auto, best, exact, gaec, not dgaec",
         ),
         (["cluster", "none.npy"], "none.npy does not exist"),
         (["cluster"], "Missing argument"),

@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from clusterfug.bounds.bound import lower_bound
+    from clusterfug.bounds.certificate import Certificate, LowerBound, verify_bound
     from clusterfug.estimator import DenseMulticut
     from clusterfug.graph import GraphProblem
     from clusterfug.many import SolveManyError, solve_many
@@ -18,31 +20,39 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Certificate",
     "Clustering",
     "DenseMulticut",
     "DenseProblem",
     "GraphProblem",
+    "LowerBound",
     "SolveManyError",
     "ThresholdPath",
     "dense_multicut",
+    "lower_bound",
     "multicut",
     "objective",
     "solve_many",
     "threshold_path",
+    "verify_bound",
 ]
 
 _HOME = {
+    "Certificate": "bounds.certificate",
     "Clustering": "result",
     "DenseMulticut": "estimator",
     "DenseProblem": "problem",
     "GraphProblem": "graph",
+    "LowerBound": "bounds.certificate",
     "SolveManyError": "many",
     "ThresholdPath": "path",
     "dense_multicut": "solve",
+    "lower_bound": "bounds.bound",
     "multicut": "solve",
     "objective": "problem",
     "solve_many": "many",
     "threshold_path": "path",
+    "verify_bound": "bounds.certificate",
 }
 
 

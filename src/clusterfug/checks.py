@@ -170,10 +170,13 @@ def cost_columns(
     return column, last, np.ones(n) if sample_weight is None else weights(sample_weight, n)
 
 
-def no_costs(threshold: float, alpha: Any, prefer: str, sample_weight: Any) -> None:
-    """A DenseProblem brings its own costs."""
+def no_costs(
+    threshold: float, alpha: Any, prefer: str, sample_weight: Any, problem: str = "DenseProblem"
+) -> None:
+    """A problem brings its own costs."""
     if (threshold, prefer) != (0.4, "small") or alpha is not None or sample_weight is not None:
-        raise ValueError("X is a DenseProblem: give threshold, alpha, prefer, weights when making it")
+        how = "give threshold, alpha, prefer, weights when making it"
+        raise ValueError(f"X is a {problem}: {how if problem == 'DenseProblem' else 'it has its costs'}")
 
 
 def costs_in_range(largest: Any, n: int) -> None:

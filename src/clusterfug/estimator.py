@@ -33,8 +33,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         "cosine" scales rows to length 1 (a zero row stays zero); "inner_product" leaves them.
     center : bool, default=False
         Subtract the mean feature first. Advisable when most cosines are high.
-    algorithm : {"auto", "fast", "best", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}, default="auto"
-        "auto" is what you get without thinking; "best" searches until `time_limit`. See `dense_multicut`.
+    algorithm : {"auto", "fast", "best", "exact", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}
+        "auto", the default, is what you get without thinking; "best" searches until `time_limit`; "exact"
+        proves its answer optimal, for up to about 80 samples. See `dense_multicut`.
     refine : bool, default=False
         Refine what one of the paper's algorithms found. (Ours always refine.)
     init : integer array of shape (n_samples,), default=None
@@ -56,6 +57,8 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
     memory_limit : int, default=None
         Bytes that algorithm="gaec" may use for its n x n costs (4 GiB by default), or that the solver may
         use on a GPU (90 % of what is free).
+    bound : bool, default=False
+        Compute a lower bound, too, so that `gap_` says how far from optimal the clustering is at most.
 
     Attributes
     ----------
@@ -66,6 +69,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         Total cost of the pairs separated (lower is better).
     inside_ : float
         Total cost of the pairs kept together (higher is better).
+    lower_bound_, gap_ : float or None
+        No clustering has a smaller objective than `lower_bound_`; how far from it `objective_` is, as a
+        share. None unless ``bound=True`` or ``algorithm="exact"``.
     cluster_centers_ : array of shape (n_clusters_, n_features_in_)
         Mean feature of each cluster, after preprocessing.
     mean_ : array of shape (n_features_in_,) or None
@@ -105,6 +111,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         device: Any = None,
         precision: str = "fast",
         memory_limit: int | None = None,
+        bound: bool = False,
     ) -> None:
         self.threshold = threshold
         self.alpha = alpha
@@ -122,6 +129,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.device = device
         self.precision = precision
         self.memory_limit = memory_limit
+        self.bound = bound
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of X.
@@ -163,11 +171,14 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             device=self.device,
             precision=self.precision,
             memory_limit=self.memory_limit,
+            bound=self.bound,
         )
         self.labels_ = self.result_.labels
         self.n_clusters_ = self.result_.n_clusters
         self.objective_ = self.result_.objective
         self.inside_ = self.result_.inside
+        self.lower_bound_ = self.result_.lower_bound
+        self.gap_ = self.result_.gap
         self.n_iter_ = 1 + self.result_.n_iter
         self.cluster_centers_ = cluster_means(features, self.labels_, problem.rows.weight)
         return self

@@ -134,6 +134,8 @@ def _solved(
             continue
         from clusterfug.gpu.solve import solve_packed
 
+        if options.get("bound"):
+            raise ValueError("many problems on a GPU have no bounds: use lower_bound, or device='cpu'")
         task = Task(algorithm=algorithm, precision=precision, **options)
         for found in solve_packed([work[t] for t in positions], task, place):
             yield {positions[t]: result for t, result in found.items()}

@@ -19,14 +19,14 @@ ON_GPU = ("fast", "auto")
 #: The paper's algorithms and the neighbours per node that each keeps.
 CONTRACTIONS = {"gaec": 0, "dgaec": 1, "dgaec-inc": 5, "dlaec": 5, "dapplaec": 5}
 #: Algorithms of `dense_multicut` and of `multicut`.
-ALGORITHMS = (*OURS, *CONTRACTIONS)
-GRAPH_ALGORITHMS = (*OURS, "gaec")
+ALGORITHMS = (*OURS, "exact", *CONTRACTIONS)
+GRAPH_ALGORITHMS = (*OURS, "exact", "gaec")
 #: Approximate searches of `dapplaec`.
 INDEXES = ("hnsw", "ivf")
 #: How candidates are found on a GPU.
 PRECISIONS = ("fast", "exact")
 
-#: Seconds that `best` searches unless told otherwise.
+#: Seconds that `best` and `exact` search unless told otherwise.
 TIME_LIMIT = 60.0
 
 
@@ -43,26 +43,28 @@ class Refinement:
         random_state: Any = 0,
     ) -> None:
         self.algorithm = algorithm
-        ours = algorithm in OURS
+        ours = algorithm in (*OURS, "exact")
         self.wanted = checks.flag("refine", refine) or ours
         if init is not None and not ours:
-            raise ValueError(f"init goes with {', '.join(OURS)}, not with {algorithm}: leave it out")
+            raise ValueError(f"init goes with {', '.join(OURS)}, exact, not with {algorithm}: leave it out")
         self.init = init
         if time_limit is not None and not self.wanted:
             raise ValueError(f"time_limit goes with refinement: use refine=True with {algorithm}")
         if time_limit is not None and time_limit != np.inf:
             time_limit = checks.number("time_limit", time_limit, 0.0)
+        self.given_time = time_limit
         if max_iter is not None:
             max_iter = checks.count("max_iter", max_iter, 0)
             if algorithm != "best":
                 raise ValueError(f"max_iter goes with best, not with {algorithm}: leave it out")
-        if algorithm == "best" and time_limit is None and max_iter is None:
+        if algorithm in ("best", "exact") and time_limit is None and max_iter is None:
             time_limit = TIME_LIMIT
         self.time_limit, self.max_iter = time_limit, max_iter
         self.rng = checks.generator("random_state", random_state)
+        self.enough = np.inf  # what no clustering keeps inside
 
     def budget(self) -> Budget:
-        return Budget(self.time_limit, self.max_iter)
+        return Budget(self.time_limit, self.max_iter, self.enough)
 
     def start(self, n: int) -> NDArray[np.int64] | None:
         """The labels to start from, 0..K-1; None for singletons."""
@@ -87,10 +89,12 @@ class Task:
     random_state: Any = 0
     precision: str = "fast"
     memory_limit: int | None = None
+    bound: bool = False
 
     def __post_init__(self) -> None:
         checks.one_of("algorithm", self.algorithm, ALGORITHMS)
         checks.one_of("precision", self.precision, PRECISIONS)
+        checks.flag("bound", self.bound)
         if self.memory_limit is not None:
             self.memory_limit = checks.count("memory_limit", self.memory_limit)
         if self.k is not None:

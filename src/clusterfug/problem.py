@@ -114,12 +114,20 @@ class DenseProblem:
         sums = np.zeros((int(labels.max()) + 1, self.d + 1))
         for part in self.parts():
             sum_rows(self.rows, np.arange(self.n)[part], labels[part], sums)
-        contracted = object.__new__(DenseProblem)
-        contracted.threshold = None
         features = np.ascontiguousarray(sums[:, :-1])
-        arrays = features, sums[:, -1].copy(), np.ones(len(sums)), self.rows.signature
-        contracted.rows = Rows(*map(read_only, arrays))
-        return contracted
+        return self._with_rows(features, sums[:, -1].copy(), np.ones(len(sums)))
+
+    def subset(self, items: NDArray[np.int64]) -> "DenseProblem":
+        """The problem of some of the items."""
+        features, alpha, weight, _ = self.rows
+        return self._with_rows(features[items], alpha[items], weight[items])
+
+    def _with_rows(self, *arrays: NDArray[Any]) -> "DenseProblem":
+        """A problem with the same signature and these features, alpha and weights."""
+        problem = object.__new__(DenseProblem)
+        problem.threshold = None
+        problem.rows = Rows(*map(read_only, (*arrays, self.rows.signature)))
+        return problem
 
     @property
     def n(self) -> int:

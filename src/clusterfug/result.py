@@ -1,14 +1,20 @@
 """What a solver returns: the clustering, what it costs, and how it came about."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from clusterfug.bounds.certificate import LowerBound
+
 #: One record per contraction: node j was merged into node i (i < j) at this cost. A node is named by
 #: the lowest item in it.
 MERGE = np.dtype([("i", np.int64), ("j", np.int64), ("cost", np.float64)])
+#: A gap that may be rounding.
+ROUNDING = 1e-9
+_TINY = float(np.finfo(np.float64).tiny)
 #: The last phase of a search that Ctrl-C ended.
 INTERRUPTED = "interrupted"
 
@@ -23,6 +29,30 @@ class Phase(NamedTuple):
     move_optimal: bool = False  # no single item can improve the clustering by moving
     join_optimal: bool = False  # no two clusters can improve it by joining
     passes: float | None = None  # searches for neighbours so far, in all pairs of items; only on a GPU
+
+
+class Distance(NamedTuple):
+    """How far a clustering is from a lower bound."""
+
+    objective: float
+    inside: float
+    bound: "LowerBound"
+
+    @property
+    def missing(self) -> float:
+        """How much better the best clustering may be; 0 if that may be rounding."""
+        missing = self.objective - self.bound.value
+        return missing if missing > 2 * self.bound.rounding else 0.0
+
+    @property
+    def gap(self) -> float:
+        """As a share of the bound."""
+        return self.missing / max(abs(self.bound.value), _TINY)
+
+    @property
+    def gap_inside(self) -> float:
+        """As a share of inside: the bound's inside over ours, minus one."""
+        return self.missing / self.inside if self.inside > 0 else (np.inf if self.missing > 0 else 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +74,14 @@ class Clustering:
         Iterations of the search of "best"; 0 for the others.
     seconds : float
         Wall time of the whole run.
+    bound : LowerBound or None
+        Why no clustering has a much smaller objective, if that was asked for (``bound=True``) or found
+        ("exact"). `lower_bound` is its value.
+    gap, gap_inside : float or None
+        How far from optimal the clustering is at most: objective minus lower bound, as a share of the
+        bound, and as a share of `inside`, which no constant flatters.
+    optimal : bool
+        Whether it is proven that no clustering is better, but for rounding.
     trace : tuple of Phase
         Seconds, clusters and objective after each phase; and whether it is certain that no single move
         and no single join improves the clustering (``trace[-1].move_optimal``, ``join_optimal``).
@@ -57,6 +95,27 @@ class Clustering:
     n_iter: int
     seconds: float
     trace: tuple[Phase, ...]
+    bound: "LowerBound | None" = None
+
+    @property
+    def lower_bound(self) -> float | None:
+        """No clustering has a smaller objective."""
+        return None if self.bound is None else self.bound.value
+
+    @property
+    def gap(self) -> float | None:
+        """How far the objective may be from the best, as a share of the bound."""
+        return None if self.bound is None else Distance(self.objective, self.inside, self.bound).gap
+
+    @property
+    def gap_inside(self) -> float | None:
+        """How far inside may be from the best, as a share of inside."""
+        return None if self.bound is None else Distance(self.objective, self.inside, self.bound).gap_inside
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it is proven that no clustering is better, but for rounding."""
+        return self.gap is not None and self.gap <= ROUNDING
 
     @property
     def n_clusters(self) -> int:

@@ -1,6 +1,7 @@
 """One run of a solver: the phases it has passed, and the `Clustering` that comes of them."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from clusterfug.problem import DenseProblem
 from clusterfug.refinement.multilevel import Problem, Refined, refine
 from clusterfug.refinement.strategies import STRATEGIES, or_all_together
 from clusterfug.result import INTERRUPTED, MERGE, Clustering, Phase, number_by_first_appearance
+
+#: Items of which `exact` tries to prove something.
+MOST_EXACT = 300
 
 
 class Run:
@@ -51,6 +55,34 @@ class Run:
                 raise
             self.passes(INTERRUPTED, Refined(self.passed[-1][2].labels, False, False))
         return self._clustering(problem, np.empty(0, dtype=MERGE), budget.iterations)
+
+    def exact(self, problem: Problem, options: Refinement, progress: Any) -> Clustering:
+        """The best clustering and the proof, or what is known of it when the time is up."""
+        from clusterfug.bounds.bound import lower_bound
+        from clusterfug.bounds.certificate import LowerBound
+        from clusterfug.bounds.exact import prove
+        from clusterfug.bounds.pairs import cost_error
+
+        if problem.n > MOST_EXACT:
+            raise ValueError(
+                f"exact is for at most {MOST_EXACT} items, not {problem.n}: use best with bound=True"
+            )
+        init, budget = options.start(problem.n), options.budget()
+        for name, refined in STRATEGIES["auto"](problem, init, budget, options.rng, progress):
+            self.passes(name, refined)
+        nodes = np.arange(problem.n)
+        deadline = time.perf_counter() + budget.left()
+        proof = prove(problem.group_costs(nodes, nodes), refined.labels, deadline=deadline)
+        self.passes("exact", Refined(proof.labels, proof.optimal, proof.optimal))
+        found = self._clustering(problem, np.empty(0, dtype=MERGE), 0)
+        value = proof.bound - 2 * cost_error(problem)
+        if proof.optimal:
+            rounding = max(0.0, found.objective - value)
+            return replace(found, bound=LowerBound(value, rounding, "exact", None, found.trace[-1].seconds))
+        bound = lower_bound(problem)
+        if bound.value < value:
+            bound = LowerBound(value, 0.0, "exact", None, found.trace[-1].seconds)
+        return replace(found, bound=bound)
 
     def _clustering(self, problem: Problem, merges: NDArray[np.void], n_iter: int) -> Clustering:
         """Cost the labels and say how they came about."""

@@ -3,6 +3,7 @@
 Here are its two doors. Behind them it is on the CPU (`cpu.py`) or on a GPU (`gpu/`), loaded when needed.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from clusterfug import checks
@@ -32,6 +33,7 @@ def dense_multicut(
     device: Any = None,
     precision: str = "fast",
     memory_limit: int | None = None,
+    bound: bool = False,
     callback: Progress | None = None,
 ) -> Clustering:
     """Cluster items by their features, without being told how many clusters there are.
@@ -49,12 +51,16 @@ def dense_multicut(
         Similarity at which a pair neither attracts nor repels. Larger gives more clusters.
     alpha, prefer, sample_weight
         The paper's affinity strength, its sign, and weights of items.
-    algorithm : {"auto", "fast", "best", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}, default="auto"
+    algorithm : {"auto", "fast", "best", "exact", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}
+        "auto" by default.
+
         Ours refine: "fast" moves items and joins clusters, level by level, until no single move and no
         single join improves the clustering. "auto" is "fast" and, where it is cheap, a second start,
         Kernighan-Lin and a little shaking. "best" goes on with iterated local search until `time_limit`,
         `max_iter` or until nothing improves any more. (On a GPU "auto" is "fast", with
-        several starts side by side for up to 2,500 items.)
+        several starts side by side for up to 2,500 items.) "exact" proves its answer optimal by branch
+        and cut, for up to about 80 items (300 at most): if `time_limit` ends it, the result is the best so
+        far and has a `bound`.
 
         The paper's contract. Three are greedy and merge the pair of largest cost each time: "gaec" with
         all n^2 costs in memory, "dgaec" and "dgaec-inc" on the features in O(n d + n k) memory. Two are
@@ -71,7 +77,8 @@ def dense_multicut(
         The index of the approximate search of "dapplaec".
     time_limit : float, optional
         Seconds after which refinement stops with the best labels so far (plus, for "best", a last check
-        of single moves and joins). 60 for "best" unless `max_iter` is given; otherwise no limit.
+        of single moves and joins). 60 for "best", unless `max_iter` is given, and for "exact"; otherwise
+        no limit.
     max_iter : int, optional
         Iterations of the search of "best", one neighbourhood each: a budget that does not depend on the
         machine's speed.
@@ -88,6 +95,10 @@ def dense_multicut(
     memory_limit : int, optional
         Bytes that "gaec" may use for its costs, 4 GiB by default; on a GPU, bytes that the run may use
         there, 90 % of what is free by default. Features that do not fit stay on the host and are streamed.
+    bound : bool, default=False
+        Compute a lower bound, too (see `lower_bound`; it has `time_limit` seconds of its own, if that is
+        given), so that the result says how far from optimal it is at most: `gap`, `gap_inside`. "best"
+        stops when it is proven optimal.
     callback : callable, optional
         Called as ``callback(phase, done, total)`` now and then, with phase "neighbours", "contraction"
         or "search"; on a GPU after each phase of the trace.
@@ -95,8 +106,8 @@ def dense_multicut(
     Returns
     -------
     Clustering
-        labels, n_clusters, objective, inside, merges, trace. Ctrl-C during the search of "best" returns
-        the best labels so far.
+        labels, n_clusters, objective, inside, bound, gap, merges, trace. Ctrl-C during the search of "best"
+        returns the best labels so far.
 
     Examples
     --------
@@ -121,12 +132,20 @@ def dense_multicut(
         random_state=random_state,
         precision=precision,
         memory_limit=memory_limit,
+        bound=bound,
     )
     place = choose(device, algorithm, X)
     if place is not None:
         from clusterfug.gpu.solve import solve_one
 
-        return solve_one(X, task, place, callback)
+        result = solve_one(X, task, place, callback)
+        if not bound:
+            return result
+        from clusterfug.bounds.bound import lower_bound
+
+        costs = dict(zip(("threshold", "alpha", "prefer", "sample_weight"), task.costs, strict=True))
+        found = lower_bound(X, **costs, time_limit=time_limit, device=place, callback=callback)
+        return replace(result, bound=found)
     from clusterfug.cpu import solve_dense
 
     return solve_dense(checks.on_host(X), task, callback)
@@ -143,6 +162,7 @@ def multicut(
     time_limit: float | None = None,
     max_iter: int | None = None,
     random_state: Any = 0,
+    bound: bool = False,
     callback: Progress | None = None,
 ) -> Clustering:
     """Cluster the nodes of an explicit graph with attractive (> 0) and repulsive (< 0) edges.
@@ -160,11 +180,11 @@ def multicut(
     n_nodes : int, optional
         Number of nodes; by default one more than the largest in `edges`. Nodes without edges stay
         alone.
-    algorithm : {"auto", "fast", "best", "gaec"}, default="auto"
+    algorithm : {"auto", "fast", "best", "exact", "gaec"}, default="auto"
         "gaec" contracts the edge of largest cost until none attracts (the paper's Algorithm 1). Ours
         refine: "fast" by moves and joins, "auto" by Kernighan-Lin and a little shaking too, "best" by
-        iterated local search; see `dense_multicut`.
-    refine, init, time_limit, max_iter, random_state
+        iterated local search, and "exact" proves it; see `dense_multicut`.
+    refine, init, time_limit, max_iter, random_state, bound
         As for `dense_multicut`.
     callback : callable, optional
         Called as ``callback(phase, done, total)`` now and then, with phase "contraction" or "search".
@@ -183,4 +203,4 @@ def multicut(
     options = Refinement(algorithm, refine, init, time_limit, max_iter, random_state)
     from clusterfug.cpu import solve_graph
 
-    return solve_graph(edges, costs, n_nodes, options, callback)
+    return solve_graph(edges, costs, n_nodes, options, checks.flag("bound", bound), callback)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import clusterfug
+from clusterfug.cli.bound import bound
 from clusterfug.cli.cluster import cluster
 from clusterfug.cli.convert import convert
 from clusterfug.cli.demo import demo
@@ -19,7 +20,7 @@ app = typer.Typer(
     help="Clustering without choosing the number of clusters: dense multicut on feature vectors.",
     add_completion=False,
 )
-for command in (cluster, inspect, evaluate, convert, embed, segment, demo):
+for command in (cluster, inspect, evaluate, bound, convert, embed, segment, demo):
     app.command()(command)
 
 INTERRUPTED = 130

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from clusterfug.cli.path import show_path
 from clusterfug.cli.shared import (
-    FEATURES,
     CenterOption,
     DeviceOption,
+    FeaturesOrGraph,
     Index,
     JsonOption,
     Metric,
@@ -24,6 +24,7 @@ from clusterfug.cli.shared import (
     ThresholdOption,
     console,
     dense_problem,
+    no_features,
     plain_table,
     progress,
 )
@@ -33,15 +34,7 @@ if TYPE_CHECKING:
 
 
 def cluster(
-    features: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FEATURES",
-            help=f"{FEATURES} Or an explicit graph: a text file that starts with MULTICUT, or .npz as "
-            "scipy saves a sparse matrix.",
-            show_default=False,
-        ),
-    ],
+    features: FeaturesOrGraph,
     threshold: ThresholdOption = None,
     alpha: Annotated[
         str | None,
@@ -66,8 +59,9 @@ def cluster(
         typer.Option(
             "--algorithm",
             "-a",
-            help="Ours refine: auto, fast, or best (searches until --time-limit). The paper's contract: "
-            "gaec, dgaec, dgaec-inc, dlaec or dapplaec. A graph: auto, fast, best or gaec.",
+            help="Ours refine: auto, fast, or best (searches until --time-limit); exact proves its answer, "
+            "for up to about 80 items. The paper's contract: gaec, dgaec, dgaec-inc, dlaec or dapplaec. "
+            "A graph: auto, fast, best, exact or gaec.",
         ),
     ] = "auto",
     refine: Annotated[
@@ -83,7 +77,7 @@ def cluster(
     time_limit: Annotated[
         float | None,
         typer.Option(
-            help="Seconds after which refinement stops with the best so far. Default: 60 for best.",
+            help="Seconds after which refinement stops with the best so far. Default: 60 for best, exact.",
             show_default=False,
         ),
     ] = None,
@@ -114,6 +108,10 @@ def cluster(
             show_default=False,
         ),
     ] = None,
+    bound: Annotated[
+        bool,
+        typer.Option("--bound", help="Compute a lower bound, too: how far from optimal it is at most."),
+    ] = False,
     thresholds: Annotated[
         str | None,
         typer.Option(
@@ -159,7 +157,7 @@ def cluster(
     values = None
     if thresholds is not None:
         unused = {"--threshold": threshold, "--alpha": alpha, "--output": output, "--init": init}
-        for option, given in unused.items():
+        for option, given in (unused | {"--bound": bound or None}).items():
             if given is not None:
                 raise ValueError(f"--thresholds makes a table: it does not go with {option}")
         values = _range(thresholds)
@@ -180,6 +178,7 @@ def cluster(
         "time_limit": time_limit,
         "max_iter": max_iter,
         "random_state": seed,
+        "bound": bound,
     }
     if isinstance(instance, GraphProblem):
         of_features = {
@@ -195,9 +194,7 @@ def cluster(
             "--device": is_given(device),
             "--precision": precision != Precision.fast,
         }
-        for option, used in of_features.items():
-            if used:
-                raise ValueError(f"{option} goes with features, but {features} holds a graph")
+        no_features(features, of_features)
         if algorithm not in GRAPH_ALGORITHMS:
             raise ValueError(f"a graph is clustered by {', '.join(GRAPH_ALGORITHMS)}, not {algorithm}")
         with progress() as callback:
@@ -233,6 +230,9 @@ def cluster(
             "n_clusters": result.n_clusters,
             "objective": result.objective,
             "inside": result.inside,
+            "lower_bound": result.lower_bound,
+            "gap": result.gap,
+            "gap_inside": result.gap_inside,
             "move_optimal": last.move_optimal,
             "join_optimal": last.join_optimal,
             "seconds": result.seconds,
@@ -264,10 +264,17 @@ def _print(result: "Clustering", output: Path | None) -> None:
     table.add_row("alone", f"{int(np.count_nonzero(sizes == 1)):,}")
     table.add_row("objective", f"{result.objective:,.2f}")
     table.add_row("inside", f"{result.inside:,.2f}")
+    if result.gap is not None:
+        far = "proven optimal" if result.optimal else _far(result)
+        table.add_row("bound", f"{result.lower_bound:,.2f}; {far}")
     table.add_row("algorithm", result.algorithm + _certificate(result))
     table.add_row("seconds", f"{result.seconds:.2f}")
     table.add_row("labels", Text(str(output)) if output else "not written; -o labels.npy writes them")
     console().print(table)
+
+
+def _far(result: "Clustering") -> str:
+    return f"at most {result.gap:.4%} from optimal, {result.gap_inside:.2%} of inside"
 
 
 def _certificate(result: "Clustering") -> str:

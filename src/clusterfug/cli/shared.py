@@ -41,6 +41,15 @@ FEATURES = (
     "FACTORIZED COMPLETE MULTICUT."
 )
 FeaturesArgument = Annotated[Path, typer.Argument(metavar="FEATURES", help=FEATURES, show_default=False)]
+FeaturesOrGraph = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FEATURES",
+        help=f"{FEATURES} Or an explicit graph: a text file that starts with MULTICUT, or .npz as "
+        "scipy saves a sparse matrix.",
+        show_default=False,
+    ),
+]
 ThresholdOption = Annotated[
     float | None,
     typer.Option(
@@ -118,6 +127,13 @@ def dense_problem(
     mean = mean_feature(array, weight) if center else None
     features = prepare(array, metric or instance.metric, mean)
     return DenseProblem(features, threshold, alpha=strength, prefer=prefer, sample_weight=weight)
+
+
+def no_features(path: Path, options: dict[str, bool]) -> None:
+    """Options that are used although the file holds a graph are an error."""
+    for option, used in options.items():
+        if used:
+            raise ValueError(f"{option} goes with features, but {path} holds a graph")
 
 
 @contextmanager

@@ -7,9 +7,15 @@ from clusterfug import blocks
 
 
 class Budget:
-    """A time limit in seconds from now and a number of iterations; without them it is never over."""
+    """A time limit in seconds from now and a number of iterations; without them it is never over.
 
-    def __init__(self, time_limit: float | None = None, max_iter: int | None = None) -> None:
+    `enough` is what no clustering keeps inside: whoever reaches it need not go on.
+    """
+
+    def __init__(
+        self, time_limit: float | None = None, max_iter: int | None = None, enough: float = math.inf
+    ) -> None:
+        self.enough = enough
         self._start = time.perf_counter()
         self._limit = time_limit
         self._max_iter = max_iter
@@ -19,6 +25,10 @@ class Budget:
         """Whether the time is up."""
         blocks.look()
         return self._limit is not None and self._seconds() >= self._limit
+
+    def left(self) -> float:
+        """Seconds until the time is up."""
+        return math.inf if self._limit is None else max(0.0, self._limit - self._seconds())
 
     def spend(self) -> bool:
         """Take one iteration, if there is one and time for it."""

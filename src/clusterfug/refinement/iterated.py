@@ -41,7 +41,7 @@ class Neighbourhood(NamedTuple):
 def search(
     problem: Problem, labels: NDArray[np.int64], budget: Budget, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
-    """The best labels so far after every iteration, until nothing improves any more or the budget is over."""
+    """The best labels so far after every iteration, until nothing improves or the budget is over."""
     return (_shake_whole if problem.n <= WHOLE else _shake_parts)(problem, labels, budget, rng)
 
 

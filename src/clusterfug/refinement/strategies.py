@@ -66,7 +66,7 @@ def best(
         yield name, refined
     kept, inside = refined.labels, problem.inside(refined.labels)
     for start in range(_STARTS if problem.n <= WHOLE else 1):
-        if start > 0 and budget.over():
+        if inside >= budget.enough or (start > 0 and budget.over()):
             break
         first = multilevel(problem, budget, rng) if start > 0 else kept
         for labels in search(problem, first, budget, rng):
@@ -78,6 +78,8 @@ def best(
             if problem.inside(labels) > inside:
                 kept, inside = labels, problem.inside(labels)
                 yield "search", Refined(kept, False, False)
+                if inside >= budget.enough:
+                    break
     if refined.move_optimal:  # so it takes little to be so again
         yield "search", refine(problem, kept, Budget())
 

@@ -1,0 +1,1 @@
+"""What no clustering can beat: lower bounds and proofs."""

@@ -1,0 +1,221 @@
+"""A lower bound as data that anybody can add up again.
+
+Clusterings obey the triangle inequalities: if u and v are separated, then so are u and w, or w and v. So
+for any amount >= 0, adding it to the cost of (u, v) and taking it from (u, w) and (w, v) makes no
+clustering dearer. After all such changes each pair has a *residual* cost, and what repels among those adds
+up to no more than any clustering costs. A certificate is the triangles, their amounts, and the residuals of
+the pairs that they touch; it is right if residuals and triangles add up to the costs.
+"""
+
+import math
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.bounds.pairs import Problem, Repulsion, problem_of, repulsion
+from clusterfug.kernels import Progress
+from clusterfug.problem import DenseProblem
+
+_ROUNDING = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Changes of costs that make no clustering dearer, and the costs that are left.
+
+    Attributes
+    ----------
+    pairs : int32 array of shape (m, 2)
+        The pairs i < j that triangles touch, sorted.
+    residual : float64 array of shape (m,)
+        Their costs after all changes. Other pairs keep their costs.
+    triangles : int32 array of shape (t, 3)
+        Rows of `pairs`: the cost of the first is raised, those of the other two are lowered.
+    amounts : array of shape (t,)
+        By how much, >= 0.
+    """
+
+    pairs: NDArray[np.int32]
+    residual: NDArray[np.float64]
+    triangles: NDArray[np.int32]
+    amounts: NDArray[Any]
+
+    @classmethod
+    def empty(cls) -> "Certificate":
+        """No triangles: pairs that repel just add up."""
+        return cls(
+            np.empty((0, 2), dtype=np.int32), np.empty(0), np.empty((0, 3), dtype=np.int32), np.empty(0)
+        )
+
+    def changes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """By how much the cost of each pair is changed, and at most how much rounding did."""
+        m, amounts = len(self.pairs), self.amounts.astype(np.float64)
+        raised, *lowered = (np.bincount(e, amounts, m).astype(np.float64) for e in self.triangles.T)
+        touched = raised + lowered[0] + lowered[1]
+        counts = np.bincount(self.triangles.ravel(), minlength=m)
+        return raised - lowered[0] - lowered[1], _ROUNDING * (counts + 4) * touched
+
+    def fault(self, n: int) -> str | None:
+        """What is wrong with it as data, for a problem of n items, if anything is."""
+        pairs, triangles, amounts = self.pairs, self.triangles, self.amounts
+        m, t = len(pairs), len(triangles)
+        if pairs.shape != (m, 2) or self.residual.shape != (m,):
+            return "pairs and residuals do not match"
+        if triangles.shape != (t, 3) or amounts.shape != (t,):
+            return "triangles and amounts do not match"
+        if m and (pairs.min() < 0 or pairs.max() >= n or np.any(pairs[:, 0] >= pairs[:, 1])):
+            return "pairs are not pairs of items i < j"
+        keys = pairs[:, 0].astype(np.int64) * n + pairs[:, 1]
+        if np.any(np.diff(keys) <= 0):
+            return "pairs are not sorted"
+        if not np.all((amounts >= 0) & np.isfinite(amounts)) or not np.all(np.isfinite(self.residual)):
+            return "an amount is not a number >= 0"
+        if t and (triangles.min() < 0 or triangles.max() >= m):
+            return "a triangle names a pair that is not there"
+        # Three pairs are a triangle if their six ends are three items twice each.
+        ends = np.sort(pairs[triangles].reshape(t, 6), axis=1)
+        twice = np.all(ends[:, 0::2] == ends[:, 1::2], axis=1) & np.all(np.diff(ends[:, 0::2]) > 0, axis=1)
+        return None if np.all(twice) else "three pairs are no triangle"
+
+
+@dataclass(frozen=True, eq=False)
+class LowerBound:
+    """No clustering of the problem has a smaller objective: ``float(bound)``.
+
+    Attributes
+    ----------
+    value : float
+        The bound, rounded down by more than all that rounding may have added. (If the costs of a graph are
+        whole, so are all objectives: then up to the next whole number.)
+    rounding : float
+        How much of that was for rounding: an objective that is so near is the bound.
+    method : {"trivial", "triangles", "exact"}
+    certificate : Certificate or None
+        Why: data that `verify_bound` adds up again. None for "exact", whose proof is a tree of cases.
+    seconds : float
+    """
+
+    value: float
+    rounding: float
+    method: str
+    certificate: Certificate | None
+    seconds: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"LowerBound({self.value:.2f}, method={self.method!r}, seconds={self.seconds:.2f})"
+
+    def save(self, path: Any) -> None:
+        """Write it to a .npz file."""
+        c = self.certificate
+        if c is None:
+            raise ValueError(f"a bound of {self.method} has no certificate to write")
+        with Path(path).open("wb") as file:
+            np.savez_compressed(
+                file,
+                value=self.value,
+                rounding=self.rounding,
+                method=self.method,
+                seconds=self.seconds,
+                pairs=c.pairs,
+                residual=c.residual,
+                triangles=c.triangles,
+                amounts=c.amounts,
+            )
+
+    @classmethod
+    def load(cls, path: Any) -> "LowerBound":
+        """Read what `save` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                names = ("pairs", "residual", "triangles", "amounts")
+                certificate = Certificate(*(file[name] for name in names))
+                value, rounding, seconds = (float(file[x]) for x in ("value", "rounding", "seconds"))
+                return cls(value, rounding, str(file["method"]), certificate, seconds)
+        except (KeyError, ValueError, TypeError, EOFError, BadZipFile) as error:
+            raise ValueError(
+                f"{path} is no file of a lower bound: write one with clusterfug bound -o"
+            ) from error
+
+
+class Sum(NamedTuple):
+    """A certificate added up."""
+
+    value: float  # no clustering costs less than this, less the error
+    error: float  # by which rounding may have changed the value, at most
+    residual: NDArray[np.float64]
+
+
+def add_up(certificate: Certificate, found: Repulsion) -> Sum:
+    """What the triangles prove, from the costs of all pairs."""
+    change, error = certificate.changes()
+    residual = found.aside + change
+    error += 4 * _ROUNDING * np.abs(found.aside)
+    value = found.total + float(np.minimum(residual, 0.0).sum())
+    return Sum(value, found.error + float(error.sum()) + 64 * _ROUNDING * abs(value), residual)
+
+
+def certified(
+    problem: Problem, certificate: Certificate, method: str, begin: float, progress: Progress | None
+) -> LowerBound:
+    """The bound of a certificate whose residuals are not known yet.
+
+    Twice the rounding error is taken off: once for the bound, once for the objective it is compared with.
+    """
+    value, error, residual = add_up(certificate, repulsion(problem, certificate.pairs, progress))
+    certificate = replace(certificate, residual=residual)
+    value = _whole(problem, value - 2 * error)
+    return LowerBound(value, 2 * error, method, certificate, time.perf_counter() - begin)
+
+
+def _whole(problem: Problem, value: float) -> float:
+    """The next whole number if all costs are whole, and so few that sums of them are exact."""
+    if isinstance(problem, DenseProblem) or not np.all(problem.costs == np.round(problem.costs)):
+        return value
+    return math.ceil(value) if np.abs(problem.costs).sum() < 2**53 else value
+
+
+def verify_bound(
+    X: Any,
+    bound: LowerBound,
+    threshold: float = 0.4,
+    *,
+    alpha: Any = None,
+    prefer: str = "small",
+    sample_weight: Any = None,
+    callback: Progress | None = None,
+) -> bool:
+    """Whether a lower bound is proven by its certificate: it is added up again, in float64.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), DenseProblem or GraphProblem
+        The problem the bound is for; it and `threshold` ... `sample_weight` are as for `lower_bound`.
+    bound : LowerBound
+    callback : callable, optional
+        Called as ``callback("bound", done, total)`` now and then.
+
+    Returns
+    -------
+    bool
+        True if residuals and triangles add up to the costs, and what repels among the residuals adds up
+        to the bound's value or more.
+    """
+    certificate = bound.certificate
+    if certificate is None:
+        raise ValueError(f"a bound of {bound.method} has no certificate: there is nothing to add up")
+    problem = problem_of(X, threshold, alpha, prefer, sample_weight)
+    if not np.isfinite(bound.value) or certificate.fault(problem.n) is not None:
+        return False
+    found = repulsion(problem, certificate.pairs, callback)
+    value, error, residual = add_up(certificate, found)
+    size = np.abs(residual).max(initial=0.0) + np.abs(found.aside).max(initial=0.0)
+    even = np.abs(residual - certificate.residual) <= 1e-9 * size
+    return bool(np.all(even)) and bound.value <= _whole(problem, value - error)

@@ -1,0 +1,166 @@
+"""Packing conflicted cycles of an explicit graph: one edge that repels, all others attract.
+
+A cycle is cut into triangles by chords from one of its nodes. Chords that are no edges cost nothing; they
+are raised by one triangle and lowered by the next. So a bound of cycles is a bound of triangles.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.costs import Floats, Ints
+from clusterfug.graph import GraphProblem
+from clusterfug.kernels import kernel
+
+_LENGTHS = (2, 3, 5, 10)  # of the paths that attract; short ones first
+_VISITS = 10_000  # nodes looked at for one path
+_WORK = 20_000_000  # edges looked at before a kernel returns to Python
+_ROOM = 1 << 18  # cycles per kernel call
+
+
+class Arcs(NamedTuple):
+    """Pairs that attract, by node: other ends and numbers of the pairs."""
+
+    starts: Ints
+    ends: Ints
+    pairs: Ints
+
+
+class CyclePacker:
+    """Cycles of a graph packed so far, as triangles; see `packing.Packer`."""
+
+    def __init__(self, graph: GraphProblem, most: int) -> None:
+        largest = np.abs(graph.costs).max(initial=0.0)
+        self.unit = float(2.0 ** np.frexp(largest)[1])
+        self._n, self._most = graph.n, most
+        self.pairs = graph.edges.astype(np.int32)
+        self.costs = (graph.costs / self.unit).astype(np.float32)
+        self.triangles = np.empty((0, 3), dtype=np.int32)
+        self.amounts = np.empty(0, dtype=np.float32)
+        self._residual = self.costs.copy()
+        attractive = self.costs[self.costs > 0]
+        self.attraction = float(attractive.mean(dtype=np.float64)) if len(attractive) else 0.0
+
+    def pack(self, over: Callable[[], bool]) -> float:
+        """Pack cycles as long as there are any: what that gains."""
+        arcs = self._arcs()
+        gain = 0.0
+        cycles: list[tuple[NDArray[Any], NDArray[Any]]] = []  # nodes of paths, -1 beyond the end; amounts
+        room = self._most - len(self.amounts)
+        for longest in _LENGTHS:
+            at = 0
+            while at < len(self.pairs) and room > 0 and not over():
+                paths = np.full((min(room, _ROOM), longest + 1), -1, dtype=np.int32)
+                amounts = np.empty(len(paths), dtype=np.float32)
+                at, found = pack_cycles(self.pairs, self._residual, arcs, at, paths, amounts, _WORK)
+                cycles.append((paths[:found], amounts[:found]))
+                gain += float(amounts[:found].sum(dtype=np.float64))
+                room -= found * (longest - 1)
+        for paths, amounts in cycles:
+            self._take(paths, amounts)
+        self._residual = np.append(
+            self._residual, np.zeros(len(self.pairs) - len(self._residual), dtype=np.float32)
+        )
+        return gain
+
+    def settle(self, residual: Floats) -> None:
+        """New residual costs of all pairs."""
+        self._residual = residual.copy()
+
+    def _arcs(self) -> Arcs:
+        attract = np.flatnonzero(self._residual > 0)
+        ends = np.concatenate([self.pairs[attract], self.pairs[attract, ::-1]])
+        order = np.argsort(ends[:, 0], kind="stable")
+        starts = np.searchsorted(ends[order, 0], np.arange(self._n + 1))
+        return Arcs(starts, ends[order, 1], np.tile(attract, 2)[order])
+
+    def _take(self, paths: NDArray[Any], amounts: NDArray[Any]) -> None:
+        """Cut cycles into triangles."""
+        for last in range(2, paths.shape[1]):
+            there = paths[:, last] >= 0
+            first, middle, end = paths[there, 0], paths[there, last - 1], paths[there, last]
+            triangles = [self._numbers(*ends) for ends in ((first, end), (first, middle), (middle, end))]
+            self.triangles = np.concatenate([self.triangles, np.stack(triangles, axis=1)])
+            self.amounts = np.concatenate([self.amounts, amounts[there]])
+
+    def _numbers(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.int32]:
+        """Numbers of pairs; new ones are chords."""
+        wanted = np.minimum(one, other).astype(np.int64) * self._n + np.maximum(one, other)
+        keys = self.pairs[:, 0].astype(np.int64) * self._n + self.pairs[:, 1]
+        new = np.setdiff1d(wanted, keys)
+        chords = np.stack([new // self._n, new % self._n], axis=1).astype(np.int32)
+        self.pairs = np.concatenate([self.pairs, chords])
+        self.costs = np.append(self.costs, np.zeros(len(new), dtype=np.float32))
+        keys = np.append(keys, new)
+        order = np.argsort(keys)
+        return order[np.searchsorted(keys, wanted, sorter=order)].astype(np.int32)
+
+
+@kernel
+def pack_cycles(
+    pairs: Ints, residual: Floats, arcs: Arcs, at: int, paths: Ints, amounts: Floats, work: int
+) -> tuple[int, int]:
+    """Pack cycles of the pairs from `at` on that repel. Returns where to go on, and how many it were."""
+    n = arcs.starts.shape[0] - 1
+    longest = paths.shape[1] - 1
+    seen = np.full(n, -1, dtype=np.int64)  # by which search
+    target = np.full(n, -1, dtype=np.int64)  # arc to the end that is searched for
+    before, by, steps = np.empty((3, n), dtype=np.int64)  # the way to a node: from, arc, length
+    queue = np.empty(min(n, _VISITS) + 1, dtype=np.int64)
+    count = search = 0
+    work -= n
+    while at < pairs.shape[0] and work > 0:
+        u, v = pairs[at]
+        if residual[at] >= 0 or arcs.starts[u] == arcs.starts[u + 1]:
+            at += 1
+            continue
+        if count == paths.shape[0]:
+            break
+        for q in range(arcs.starts[v], arcs.starts[v + 1]):
+            if residual[arcs.pairs[q]] > 0:
+                target[arcs.ends[q]] = arcs.pairs[q]
+        work -= arcs.starts[v + 1] - arcs.starts[v]
+        seen[u], steps[u], queue[0] = search, 0, u
+        head, tail, found = 0, 1, -1
+        while head < tail and found < 0:
+            x = queue[head]
+            head += 1
+            work -= arcs.starts[x + 1] - arcs.starts[x]
+            for q in range(arcs.starts[x], arcs.starts[x + 1]):
+                y = arcs.ends[q]
+                if seen[y] == search or y == v or residual[arcs.pairs[q]] <= 0:
+                    continue
+                seen[y], steps[y], before[y], by[y] = search, steps[x] + 1, x, arcs.pairs[q]
+                if target[y] >= 0:
+                    found = y
+                    break
+                if steps[y] < longest - 1 and tail < queue.shape[0]:
+                    queue[tail] = y
+                    tail += 1
+        search += 1
+        if found >= 0:
+            last = target[found]
+            amount = min(-residual[at], residual[last])
+            x = found
+            while x != u:
+                amount = min(amount, residual[by[x]])
+                x = before[x]
+            residual[at] += amount
+            residual[last] -= amount
+            length = steps[found] + 1
+            paths[count, length] = v
+            x = found
+            while x != u:
+                residual[by[x]] -= amount
+                paths[count, steps[x]] = x
+                x = before[x]
+            paths[count, 0] = u
+            amounts[count] = amount
+            count += 1
+        for q in range(arcs.starts[v], arcs.starts[v + 1]):
+            target[arcs.ends[q]] = -1
+        if found < 0:
+            at += 1
+    return at, count

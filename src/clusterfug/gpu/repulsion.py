@@ -1,0 +1,55 @@
+"""The trivial bound on a device: the costs of all pairs that repel, added up in float64."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clusterfug.gpu.device import memory
+from clusterfug.gpu.inputs import Item
+from clusterfug.gpu.memory import resident_bytes
+from clusterfug.gpu.pack import check_memory, make
+from clusterfug.gpu.problem import TensorProblem
+from clusterfug.kernels import Progress
+from clusterfug.options import Task
+
+_BLOCK = 8192  # rows and columns of a block: 512 MiB
+
+
+def repulsion(X: Any, task: Task, device: torch.device, callback: Progress | None) -> tuple[float, float]:
+    """The sum, and its rounding error at most. Features that do not fit on the device are streamed."""
+    item = Item(X, task)
+    limit = memory(device, task.memory_limit)
+    streamed = resident_bytes(item.n, item.d, item.dtype.itemsize) > limit
+    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+        if streamed:
+            check_memory(item, limit=limit, device=device)
+        pack, errors = make([item], device, torch.float32, limit, streamed)
+        if pack is None:
+            raise errors[0]
+        problem, n = pack.problem, item.n
+        total = torch.zeros((), dtype=torch.float64, device=device)
+        for top, rows, a in _blocks(problem):
+            queries = rows if problem.signs is None else rows * problem.signs
+            for left, columns, b in _blocks(problem, top):
+                costs = queries @ columns.T + problem.last * a[:, None] * b
+                total += (costs.triu(1) if left == top else costs).clamp(max=0).sum(1).sum()
+            if callback is not None:
+                callback("bound", top * (2 * n - top), n * n)
+        error = 2.0**-52 * (item.d + 16) * float(problem.magnitudes.sum()) ** 2
+        error += 2.0**-52 * 2 * _BLOCK * abs(float(total))
+        return pack.units[0] * float(total), pack.units[0] * error
+
+
+def _blocks(problem: TensorProblem, first: int = 0) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Rows in float64 with their last column, from the first on, and where they start."""
+    for some, part in problem.parts():
+        for start in range(0, part.n, _BLOCK):
+            if some.start + start >= first:
+                yield (
+                    some.start + start,
+                    part.features[start : start + _BLOCK].double(),
+                    part.a[start : start + _BLOCK],
+                )
