@@ -179,7 +179,7 @@ def _whole(problem: Problem, value: float) -> float:
     """The next whole number if all costs are whole, and so few that sums of them are exact."""
     if isinstance(problem, DenseProblem) or not np.all(problem.costs == np.round(problem.costs)):
         return value
-    return math.ceil(value) if np.abs(problem.costs).sum() < 2**53 else value
+    return float(math.ceil(value)) if np.abs(problem.costs).sum() < 2**53 else value
 
 
 def verify_bound(

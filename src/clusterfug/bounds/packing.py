@@ -10,16 +10,20 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug import blocks
+from clusterfug.contraction.matrix import mirror
 from clusterfug.costs import Floats, Ints
 from clusterfug.kernels import kernel
+from clusterfug.problem import DenseProblem
 
 _EXACT = 1000  # items up to which amounts are exact, so that a bound may be, too
+_BLOCK = 256  # rows of a product
 _WORK = 100_000_000  # costs looked at before a kernel returns to Python
 _SMALL = 0.03  # amounts of the first pass, in units of the mean attraction
 
 
 class Packer:
-    """Triangles packed so far among the items of a cost matrix, which is used up.
+    """Triangles packed so far among the items of a problem. Costs and amounts are in a unit of its own.
 
     Attributes
     ----------
@@ -29,14 +33,9 @@ class Packer:
     amounts : (t,)
     """
 
-    def __init__(self, costs: Floats, most: int) -> None:
-        np.fill_diagonal(costs, 0.0)
-        n = len(costs)
-        # By a power of two, so that single precision is enough: amounts need not be exact, only known.
-        self.unit = 2.0 ** np.frexp(max(costs.max(), -costs.min()))[1]
-        costs /= costs.dtype.type(self.unit)
-        if n > _EXACT:
-            costs = costs.astype(np.float32, copy=False)
+    def __init__(self, problem: DenseProblem, most: int) -> None:
+        costs, self.unit = scaled_costs(problem)
+        n = problem.n
         self._residual = costs
         self._numbers = np.full((n, n), -1, dtype=np.int32)  # of pairs i < j
         self._most = most  # triangles
@@ -84,6 +83,29 @@ class Packer:
             np.concatenate, zip(*chunks, strict=True)
         )
         return gain
+
+
+def scaled_costs(problem: DenseProblem) -> tuple[Floats, float]:
+    """All pair costs, (n, n) and symmetric to the last bit, and what a cost of 1 stands for.
+
+    Amounts need not be exact, only known; so for many items single precision is enough.
+    """
+    n = problem.n
+    dtype = np.float64 if n <= _EXACT else np.float32
+    by = [2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms]  # rows of length 1 at most
+    costs = np.empty((n, n), dtype=dtype)
+    columns = problem.extended(0, n, dtype, by[1])
+
+    def block(rows: slice) -> None:
+        queries = problem.queries(rows.start, rows.stop, dtype, by[0])
+        np.matmul(queries, columns[rows.start :].T, out=costs[rows, rows.start :])
+
+    parts = blocks.slices(n, _BLOCK)
+    blocks.each(block, parts)
+    for rows in parts:
+        mirror(costs, rows.start, rows.stop)
+    np.fill_diagonal(costs, 0.0)
+    return costs, float(1.0 / (by[0] * by[1]))
 
 
 def _limits(mean: float, total: float, most: int) -> list[tuple[float, float]]:

@@ -56,11 +56,11 @@ def repulsion(problem: Problem, pairs: NDArray[Any], progress: Progress | None =
 
 
 def cost_error(problem: Problem) -> float:
-    """By how much rounding changes the sum of all costs at most, (d + 16) roundings of |g_i| |g_j| each."""
+    """By how much rounding changes the sum of all costs at most: each by (d + 16) roundings of u_i u_j."""
     if isinstance(problem, GraphProblem):
         return 0.0
-    lengths = (math.fsum(norms.tolist()) for norms in problem.norms)
-    return (problem.d + 16) * _ROUNDING * next(lengths) * next(lengths)
+    _, magnitudes = problem.own_costs
+    return (problem.d + 16) * _ROUNDING * math.fsum(magnitudes.tolist()) ** 2
 
 
 def _sums_of_rows(

@@ -15,7 +15,6 @@ from clusterfug.bounds.certificate import Certificate
 from clusterfug.bounds.cycles import CyclePacker
 from clusterfug.bounds.groups import groups_of
 from clusterfug.bounds.packing import Packer
-from clusterfug.contraction.matrix import cost_matrix
 from clusterfug.graph import GraphProblem
 from clusterfug.kernels import Progress
 from clusterfug.problem import DenseProblem
@@ -56,9 +55,7 @@ def pack_features(
     clock = Budget(time_limit)
     for g, items in enumerate(groups):
         share = None if time_limit is None else clock.left() / (len(groups) - g)
-        packer = Packer(
-            cost_matrix(problem.subset(items)), (_TRIANGLES + _PER_ITEM * problem.n) // len(groups)
-        )
+        packer = Packer(problem.subset(items), (_TRIANGLES + _PER_ITEM * problem.n) // len(groups))
         pairs, triangles, amounts = pack_and_ascend(packer, Budget(share).over)
         found.append((items.astype(np.int32)[pairs], triangles, amounts))
         if progress is not None:
