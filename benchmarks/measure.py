@@ -99,7 +99,7 @@ def report(name, rows):
         table.add_column(key, justify="left" if isinstance(rows[0][key], str) else "right")
     for row in rows:
         table.add_row(*(_shown(value) for value in row.values()))
-    Console(width=140).print(table)
+    Console(width=200).print(table)
     OUT.mkdir(exist_ok=True)
     (OUT / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n")
 

@@ -35,6 +35,8 @@ def test_cluster_is_the_estimator(run, features, tmp_path):
             {"algorithm": "best", "max_iter": 2, "random_state": 3},
         ),
         (["-a", "fast", "--time-limit", 100], {"algorithm": "fast", "time_limit": 100}),
+        (["-a", "exact"], {"algorithm": "exact"}),
+        (["--bound"], {"bound": True}),
     ):
         code, out, err = run("cluster", path, *options, "-o", tmp_path / "l.npy", "--json")
         assert (code, err) == (0, "")
@@ -48,6 +50,7 @@ def test_cluster_is_the_estimator(run, features, tmp_path):
         assert report["threshold"] == (None if "alpha" in keywords else keywords.get("threshold", 0.4))
         assert report["algorithm"] == keywords.get("algorithm", "auto")
         assert report["seconds"] > 0
+        assert (report["lower_bound"], report["gap"]) == (model.lower_bound_, model.gap_)
 
 
 def test_cluster_prints_a_table_and_writes_only_when_told(run, features):
@@ -211,6 +214,18 @@ def nothing_but(folder, *names):
         (["convert", "x.npy", "y.csv", "-t", "1"], "--threshold goes with a .txt output"),
         (["convert", "x.npy", "y.txt", "-t", "inf"], "threshold must be a finite number"),
         (["convert", "big.npy", "y.npy", "--dtype", "float16"], "not finite: inf in row 0"),
+        (["cluster", "x.npy", "--thresholds", "0:1:2", "--bound"], "it does not go with --bound"),
+        (["bound", "x.npy", "--method", "sdp"], "'sdp' is not one of"),
+        (["bound", "x.npy", "--time-limit", "-1"], "--time-limit"),
+        (["bound", "x.npy", "--memory-limit", "0"], "--memory-limit"),
+        (["bound", "x.npy", "-o", "b.npy"], "its name must end in .npz"),
+        (["bound", "x.npy", "-o", "no/b.npz"], "the folder no does not exist"),
+        (["bound", "x.npy", "-o", "b.npz", "--check", "c.npz"], "it does not go with --output"),
+        (["bound", "x.npy", "--check", "x.npy"], "x.npy is no file of a lower bound"),
+        (["bound", "x.npy", "--check", "no.npz"], "no.npz"),
+        (["bound", "x.npy", "--labels", "flat.npy"], "flat.npy"),
+        (["bound", "graph.txt", "--threshold", "1"], "--threshold goes with features"),
+        (["bound", "graph.txt", "--device", "cuda"], "--device goes with features"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(run, tmp_path, monkeypatch, arguments, message):
@@ -355,3 +370,41 @@ def test_public_names():
     assert set(clusterfug.__all__) <= set(dir(clusterfug))
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         clusterfug.nope  # noqa: B018
+
+
+def test_bound_writes_a_certificate_that_can_be_checked(run, features, tmp_path):
+    path, _ = features
+    run("cluster", path, "-o", tmp_path / "l.npy")
+    code, out, err = run("bound", path, "--labels", tmp_path / "l.npy", "-o", tmp_path / "b.npz", "--json")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert report["bound"] <= report["objective"]
+    assert report["gap"] == pytest.approx(
+        (report["objective"] - report["bound"]) / -report["bound"], abs=1e-9
+    )
+    assert report["method"] == "triangles"
+    assert not report["verified"]
+    code, out, err = run(
+        "bound", path, "--labels", tmp_path / "l.npy", "--check", tmp_path / "b.npz", "--json"
+    )
+    assert (code, err) == (0, "")
+    again = json.loads(out)
+    assert again["verified"]
+    assert (again["bound"], again["gap"]) == (report["bound"], report["gap"])
+    code, out, err = run("bound", path, "-t", 0.5, "--check", tmp_path / "b.npz")
+    assert (code, out) == (2, "")
+    assert "does not prove its bound" in err
+    code, out, err = run("bound", path, "--check", tmp_path / "b.npz")
+    assert "the certificate adds up" in out
+    code, out, err = run("bound", path, "--method", "trivial", "--json")
+    assert json.loads(out)["bound"] <= report["bound"]
+
+
+def test_bound_of_a_graph(run, tmp_path):
+    (tmp_path / "graph.txt").write_text("MULTICUT\n0 1 2\n1 2 2\n0 2 -1\n")
+    code, out, err = run("bound", tmp_path / "graph.txt")
+    assert (code, err) == (0, "")
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert float(lines["bound"]) == 0
+    code, out, err = run("cluster", tmp_path / "graph.txt", "--bound")
+    assert "proven optimal" in out

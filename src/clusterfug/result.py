@@ -115,7 +115,7 @@ class Clustering:
     @property
     def optimal(self) -> bool:
         """Whether it is proven that no clustering is better, but for rounding."""
-        return self.gap is not None and self.gap <= ROUNDING
+        return self.gap is not None and bool(self.gap <= ROUNDING)
 
     @property
     def n_clusters(self) -> int:

@@ -39,7 +39,7 @@ class CyclePacker:
         self.costs = (graph.costs / self.unit).astype(np.float32)
         self.triangles = np.empty((0, 3), dtype=np.int32)
         self.amounts = np.empty(0, dtype=np.float32)
-        self._residual = self.costs.copy()
+        self.residual = self.costs.copy()
         attractive = self.costs[self.costs > 0]
         self.attraction = float(attractive.mean(dtype=np.float64)) if len(attractive) else 0.0
 
@@ -54,23 +54,23 @@ class CyclePacker:
             while at < len(self.pairs) and room > 0 and not over():
                 paths = np.full((min(room, _ROOM), longest + 1), -1, dtype=np.int32)
                 amounts = np.empty(len(paths), dtype=np.float32)
-                at, found = pack_cycles(self.pairs, self._residual, arcs, at, paths, amounts, _WORK)
+                at, found = pack_cycles(self.pairs, self.residual, arcs, at, paths, amounts, _WORK)
                 cycles.append((paths[:found], amounts[:found]))
                 gain += float(amounts[:found].sum(dtype=np.float64))
                 room -= found * (longest - 1)
         for paths, amounts in cycles:
             self._take(paths, amounts)
-        self._residual = np.append(
-            self._residual, np.zeros(len(self.pairs) - len(self._residual), dtype=np.float32)
+        self.residual = np.append(
+            self.residual, np.zeros(len(self.pairs) - len(self.residual), dtype=np.float32)
         )
         return gain
 
     def settle(self, residual: Floats) -> None:
         """New residual costs of all pairs."""
-        self._residual = residual.copy()
+        self.residual = residual.copy()
 
     def _arcs(self) -> Arcs:
-        attract = np.flatnonzero(self._residual > 0)
+        attract = np.flatnonzero(self.residual > 0)
         ends = np.concatenate([self.pairs[attract], self.pairs[attract, ::-1]])
         order = np.argsort(ends[:, 0], kind="stable")
         starts = np.searchsorted(ends[order, 0], np.arange(self._n + 1))

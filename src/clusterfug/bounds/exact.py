@@ -67,7 +67,7 @@ def prove(
     bound = math.fsum([*weights.tolist(), *(-value for value in most)])
     if not quantum:  # whole numbers are exact
         bound -= 4 * np.finfo(np.float64).eps * float(np.abs(weights).sum())
-    return Proof(found, unit * min(bound, objective), proven)
+    return Proof(found, float(unit * min(bound, objective)), bool(proven))
 
 
 def _quantum(weights: NDArray[np.float64]) -> float:

@@ -36,7 +36,7 @@ class Packer:
     def __init__(self, problem: DenseProblem, most: int) -> None:
         costs, self.unit = scaled_costs(problem)
         n = problem.n
-        self._residual = costs
+        self.residual = costs
         self._numbers = np.full((n, n), -1, dtype=np.int32)  # of pairs i < j
         self._most = most  # triangles
         self.pairs = np.empty((0, 2), dtype=np.int32)
@@ -54,7 +54,7 @@ class Packer:
 
     def settle(self, residual: Floats) -> None:
         """New residual costs of the touched pairs."""
-        write(self._residual, self.pairs, residual)
+        write(self.residual, self.pairs, residual)
 
     def forget(self, kept: NDArray[np.bool_]) -> None:
         """Keep some triangles only."""
@@ -62,7 +62,7 @@ class Packer:
 
     def _pass(self, least: float, cap: float, over: Callable[[], bool]) -> float:
         """Go through all nodes once, and pack what takes at least so much, at most `cap` at a time."""
-        n = len(self._residual)
+        n = len(self.residual)
         room = self._most - len(self.amounts)
         chunks = [(self.pairs, self.costs, self.triangles, self.amounts)]
         gain, node, m = 0.0, 0, len(self.pairs)
@@ -70,12 +70,12 @@ class Packer:
             size = min(room, 1 << 20)
             chunk = (
                 np.empty((3 * size, 2), dtype=np.int32),
-                np.empty(3 * size, dtype=self._residual.dtype),
+                np.empty(3 * size, dtype=self.residual.dtype),
                 np.empty((size, 3), dtype=np.int32),
-                np.empty(size, dtype=self._residual.dtype),
+                np.empty(size, dtype=self.residual.dtype),
             )
             node, found, named, more = pack(
-                self._residual, self._numbers, least, cap, node, m, *chunk, _WORK
+                self.residual, self._numbers, least, cap, node, m, *chunk, _WORK
             )
             chunks.append((chunk[0][:named], chunk[1][:named], chunk[2][:found], chunk[3][:found]))
             gain, m, room = gain + more, m + named, room - found

@@ -22,7 +22,7 @@ from clusterfug.refinement.budget import Budget
 
 #: Bytes for the costs of a group unless told otherwise: 8,192 items.
 MEMORY_LIMIT = 2**30
-_PER_PAIR = 16  # bytes: cost and number, both ways; float64 where items are few
+_PER_PAIR = 16  # bytes: cost and number, and as much again for triangles
 _TRIANGLES, _PER_ITEM = 4_000_000, 200  # packed at most
 _LITTLE = 1e-3  # so many rounds that gain less than this share of all together are the last
 _PATIENCE = 4
