@@ -90,7 +90,6 @@ def problems(draw, most=8):
     return GraphProblem(np.stack([i, j], 1), costs[i, j], n), costs + costs.T
 
 
-@settings(max_examples=120, deadline=None)
 @given(problems())
 def test_no_clustering_is_below_a_bound(made):
     problem, costs = made
@@ -120,6 +119,7 @@ def test_no_clustering_is_below_a_bound(made):
         assert not result.optimal or result.objective == pytest.approx(optimum, abs=scale)
 
 
+@pytest.mark.large
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.integers(12, 40), st.sampled_from([0.1, 0.3, 0.5]))
 def test_the_exact_optimum_is_between_bound_and_heuristics(seed, n, threshold):
@@ -132,6 +132,7 @@ def test_the_exact_optimum_is_between_bound_and_heuristics(seed, n, threshold):
         assert exact.objective <= dense_multicut(X, threshold, algorithm=algorithm).objective + 1e-9
 
 
+@pytest.mark.large
 def test_the_trivial_bound_is_the_sum_of_what_repels(rng):
     """More items than a block has rows."""
     X = clustered(rng, 2300, 5)
@@ -143,6 +144,7 @@ def test_the_trivial_bound_is_the_sum_of_what_repels(rng):
     assert verify_bound(X, bound, 0.3)
 
 
+@pytest.mark.large
 def test_pairs_set_aside(rng):
     X = clustered(rng, 1500, 4)
     costs = cost_matrix(X, 0.2)
@@ -154,6 +156,7 @@ def test_pairs_set_aside(rng):
     assert found.total == pytest.approx(rest[rest < 0].sum(), rel=1e-12)
 
 
+@pytest.mark.large
 def test_triangles_are_much_tighter_than_trivial(rng):
     X = clustered(rng, 400, 12, 8, 1.1)
     result = dense_multicut(X, 0.3, algorithm="best", max_iter=30, bound=True)
@@ -161,6 +164,7 @@ def test_triangles_are_much_tighter_than_trivial(rng):
     assert result.objective - result.lower_bound < 0.05 * (result.objective - trivial)
 
 
+@pytest.mark.large
 def test_a_packing_adds_up(rng):
     """Residuals and amounts are consistent after every step, and each step raises the bound as it says."""
     X = clustered(rng, 120)
@@ -196,7 +200,7 @@ def test_a_packing_adds_up(rng):
 
 @pytest.mark.parametrize("most", [1, 10, 1000])
 def test_no_more_triangles_than_are_allowed(rng, most):
-    packer = Packer(DenseProblem(clustered(rng, 100), 0.3), most)
+    packer = Packer(DenseProblem(clustered(rng, 40), 0.3), most)
     packer.pack(lambda: False)
     assert len(packer.amounts) <= most
     assert len(packer.pairs) <= 3 * most
@@ -218,6 +222,7 @@ def test_groups(rng):
     assert [len(group) for group in groups_of(DenseProblem(np.ones((10, 3))), 3)] == [2, 3, 2, 3]
 
 
+@pytest.mark.large
 def test_many_items_in_groups(rng):
     """A bound of groups is a bound of the whole, and better than trivial."""
     X = clustered(rng, 300)
@@ -256,6 +261,7 @@ def test_cycles_of_any_length(length):
     assert lower_bound(graph).value == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.large
 def test_whole_costs_have_whole_bounds(rng):
     edges = np.stack(np.triu_indices(30, 1), axis=1)
     graph = GraphProblem(edges, rng.choice([-1.0, 1.0], size=len(edges)))
@@ -272,6 +278,7 @@ def added_up_graph(graph, bound):
     return added_up(costs, bound.certificate)
 
 
+@pytest.mark.large
 def test_a_wrong_certificate_is_not_accepted(rng):
     X = clustered(rng, 80)
     bound = lower_bound(X, 0.3)
@@ -337,6 +344,7 @@ def test_bounds_are_rounded_down(rng):
     assert Fraction(bound.value) <= sum(min(cost, Fraction(0)) for cost in residual.values())
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("scale", [1e-30, 1e-8, 1e12, 1e30])
 def test_any_scale(rng, scale):
     X = clustered(rng, 60)
@@ -348,7 +356,7 @@ def test_any_scale(rng, scale):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_types(rng, dtype):
-    X = clustered(rng, 50).astype(dtype)
+    X = clustered(rng, 20).astype(dtype)
     assert verify_bound(X, lower_bound(X), 0.4)
 
 
@@ -368,6 +376,7 @@ def test_extremes():
     assert multicut(empty, bound=True).optimal
 
 
+@pytest.mark.large
 def test_same_bits_on_any_number_of_threads(rng):
     from threadpoolctl import threadpool_limits
 
@@ -381,6 +390,7 @@ def test_same_bits_on_any_number_of_threads(rng):
     np.testing.assert_array_equal(found[0].certificate.amounts, found[1].certificate.amounts)
 
 
+@pytest.mark.large
 def test_time_limit_leaves_a_bound(rng):
     X = clustered(rng, 300)
     bound = lower_bound(X, 0.3, time_limit=0)
@@ -388,6 +398,7 @@ def test_time_limit_leaves_a_bound(rng):
     assert bound.value <= lower_bound(X, 0.3).value
 
 
+@pytest.mark.large
 def test_best_stops_when_it_is_proven_optimal(rng):
     X = clustered(rng, 200, 32, 6, 0.5)
     result = dense_multicut(X, 0.4, algorithm="best", bound=True, max_iter=10_000)
@@ -399,6 +410,7 @@ def test_best_stops_when_it_is_proven_optimal(rng):
     assert not without.optimal
 
 
+@pytest.mark.large
 def test_gaps(rng):
     X = clustered(rng, 150, 12, 8, 1.2)
     result = dense_multicut(X, 0.3, algorithm="gaec", bound=True)
@@ -410,7 +422,7 @@ def test_gaps(rng):
 
 
 def test_doors(rng):
-    X = clustered(rng, 60)
+    X = clustered(rng, 20)
     model = DenseMulticut(threshold=0.3, metric="inner_product", bound=True).fit(X)
     assert model.gap_ == model.result_.gap >= 0
     assert model.lower_bound_ == lower_bound(X, 0.3).value
@@ -422,6 +434,7 @@ def test_doors(rng):
     assert second.optimal
 
 
+@pytest.mark.large
 def test_exact(rng):
     X = clustered(rng, 30, 8, 4, 1.2)
     result = dense_multicut(X, 0.3, algorithm="exact")
@@ -441,7 +454,7 @@ def test_exact(rng):
 
 
 def test_on_a_file(rng, tmp_path):
-    X = clustered(rng, 60)
+    X = clustered(rng, 20)
     bound = lower_bound(X, 0.3)
     bound.save(tmp_path / "bound.npz")
     again = LowerBound.load(tmp_path / "bound.npz")
@@ -479,6 +492,7 @@ def test_bad_input():
         lower_bound([[np.nan, 1.0]])
 
 
+@pytest.mark.large
 def test_sum_of_a_certificate_is_not_lost_in_rounding(rng):
     problem = DenseProblem(clustered(rng, 100), 0.3)
     bound = lower_bound(problem)
@@ -487,6 +501,7 @@ def test_sum_of_a_certificate_is_not_lost_in_rounding(rng):
     np.testing.assert_array_equal(total.residual, bound.certificate.residual)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("weighted", [False, True])
 def test_trivial_on_a_device(backend, rng, weighted):
     X = clustered(rng, 300)
@@ -501,7 +516,7 @@ def test_trivial_on_a_device(backend, rng, weighted):
 def test_a_result_of_a_device_has_a_bound(backend, rng):
     import torch
 
-    X = torch.from_numpy(clustered(rng, 80)).to(backend)
+    X = torch.from_numpy(clustered(rng, 20)).to(backend)
     result = dense_multicut(X, 0.3, device=backend, bound=True)
     assert result.gap is not None
     assert verify_bound(X, result.bound, 0.3)
