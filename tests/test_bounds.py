@@ -103,11 +103,9 @@ def test_no_clustering_is_below_a_bound(made):
         assert bound.value <= optimum + scale
         assert verify_bound(problem, bound)
         proven, _ = added_up(costs, bound.certificate)
-        assert (
-            bound.value <= math.ceil(proven + scale)
-            if isinstance(problem, GraphProblem)
-            else (bound.value == pytest.approx(proven, abs=scale))
-        )
+        whole = isinstance(problem, GraphProblem) and np.all(costs == np.round(costs))
+        expected = math.ceil(proven - scale) if whole else proven
+        assert bound.value == pytest.approx(expected, abs=scale)
     assert values[1] >= values[0] - scale
     for algorithm in ("fast", "auto"):
         result = (multicut if isinstance(problem, GraphProblem) else dense_multicut)(
@@ -299,6 +297,9 @@ def test_a_wrong_certificate_is_not_accepted(rng):
         replace(bound, value=bound.value + 1e-6),
         replace(bound, value=np.nan),
         replace(bound, value=-np.inf),
+        replace(bound, rounding=1.0),
+        replace(bound, rounding=-1.0),
+        replace(bound, rounding=np.nan),
         changed(amounts=but(c.amounts, used, c.amounts[used] * 1.001)),
         changed(amounts=but(c.amounts, used, -c.amounts[used])),
         changed(amounts=but(c.amounts, used, np.nan)),
@@ -310,6 +311,7 @@ def test_a_wrong_certificate_is_not_accepted(rng):
         changed(triangles=but(c.triangles, (used, 1), other_pair)),
         changed(triangles=but(c.triangles, (used, 1), c.triangles[used, 0])),
         changed(triangles=but(c.triangles, (0, 0), len(c.pairs))),
+        changed(triangles=but(c.triangles, (0, 0), -1)),
         changed(pairs=c.pairs[::-1]),
         changed(pairs=c.pairs[:, ::-1]),
         changed(pairs=but(c.pairs, (-1, 1), 80)),
@@ -320,6 +322,90 @@ def test_a_wrong_certificate_is_not_accepted(rng):
     assert not verify_bound(X, bound, 0.31)
     assert not verify_bound(X[::-1], bound, 0.3)
     assert verify_bound(X, replace(bound, value=bound.value - 1), 0.3)  # weaker, and still true
+
+
+def forged(problem, pairs, triangles, amounts):
+    """A certificate that adds up, with the bound that it would prove if it were one."""
+    certificate = Certificate(
+        np.array(pairs, dtype=np.int32),
+        np.zeros(len(pairs)),
+        np.array(triangles, dtype=np.int32),
+        np.array(amounts, dtype=np.float64),
+    )
+    value, error, residual = add_up(certificate, repulsion(problem, certificate.pairs))
+    certificate = replace(certificate, residual=residual)
+    return LowerBound(value - 2 * error, 2 * error, "triangles", certificate, 0.0)
+
+
+PAIRS = [[0, 1], [0, 2], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "triangles", "amounts"),
+    [
+        (PAIRS, [[0, 1, 2]], [-1.5]),  # a negative amount
+        (PAIRS, [[1, 0, 0]], [0.75]),  # one pair twice
+        (PAIRS, [[1, 1, 1]], [-1.5]),
+        ([[0, 1], [0, 2], [0, 3]], [[1, 0, 2]], [1.0]),  # a star is no triangle
+        ([[0, 1], [0, 2], [2, 3]], [[1, 0, 2]], [1.0]),  # nor is a path
+        ([[0, 1], [0, 2], [0, 2], [1, 2]], [[1, 0, 3]], [1.5]),  # a pair counted twice
+        ([[0, 2], [0, 1], [1, 2]], [[0, 1, 2]], [1.5]),  # not sorted
+        ([[0, 1], [2, 0], [1, 2]], [[1, 0, 2]], [1.5]),  # the wrong way round
+        ([[-2, 1], [0, 1], [0, 2]], [[2, 1, 0]], [0.1]),  # no item
+        (PAIRS, [[1, 0, 2]], [np.inf]),
+        (PAIRS, [[1, 0, 2]], [np.nan]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_forged_certificate_is_not_accepted(pairs, triangles, amounts):
+    graph = GraphProblem([[0, 1], [1, 2], [0, 2], [2, 3]], [2.0, 2.0, -1.5, 0.5])
+    assert verify_bound(graph, forged(graph, PAIRS, [[1, 0, 2]], [1.5]))
+    assert not verify_bound(graph, forged(graph, pairs, triangles, amounts))
+    dense = DenseProblem.from_costs(
+        np.array([[0, 2, -1.5, 0], [2, 0, 2, 0], [-1.5, 2, 0, 0.5], [0, 0, 0.5, 0]])
+    )
+    if np.min(pairs) >= 0:
+        assert not verify_bound(dense, forged(dense, pairs, triangles, amounts))
+
+
+def test_a_certificate_of_the_wrong_types_is_not_accepted(rng):
+    X = clustered(rng, 20)
+    bound = lower_bound(X, 0.3)
+    c = bound.certificate
+    assert len(c.amounts)
+    for change in (
+        {"pairs": c.pairs.astype(float)},
+        {"triangles": c.triangles.astype(float)},
+        {"amounts": c.amounts.astype(str)},
+        {"residual": c.residual.astype(int)},
+        {"pairs": np.array(3)},
+        {"triangles": c.triangles.ravel()},
+    ):
+        assert not verify_bound(X, replace(bound, certificate=replace(c, **change)), 0.3)
+    with pytest.raises(TypeError, match="bound must be what lower_bound returns, not float"):
+        verify_bound(X, 3.0, 0.3)
+
+
+def test_what_is_rounding_and_what_is_not():
+    """A large constant does not make a clustering optimal that is not."""
+    edges = [[0, 1], [2, 3], [3, 4], [4, 5], [2, 4], [3, 5], [2, 5]]
+    graph = GraphProblem(edges, [-1e10, 2, 3, 2, -2, -2, -1])
+    worse = multicut(graph, algorithm="gaec", bound=True)
+    best = multicut(graph, algorithm="exact")
+    assert best.optimal
+    assert worse.objective > best.objective
+    assert not worse.optimal
+    assert worse.gap > 0
+    nothing = GraphProblem([[0, 1], [1, 2]], [5.0, 5.0])
+    apart = multicut(nothing, algorithm="fast", bound=True)
+    assert apart.gap == 0
+
+
+@pytest.mark.parametrize("costs", [[-1.5, -2.0], [0.0, 0.0], [-1.0, 1e-60], [1.0, 1e-60]])
+def test_graphs_without_conflict(costs):
+    result = multicut([[0, 1], [1, 2]], costs, bound=True)
+    assert result.optimal
+    assert result.lower_bound == pytest.approx(sum(cost for cost in costs if cost < 0))
 
 
 def test_bounds_are_rounded_down(rng):
@@ -395,7 +481,8 @@ def test_time_limit_leaves_a_bound(rng):
     X = clustered(rng, 300)
     bound = lower_bound(X, 0.3, time_limit=0)
     assert verify_bound(X, bound, 0.3)
-    assert bound.value <= lower_bound(X, 0.3).value
+    assert bound.value < lower_bound(X, 0.3, time_limit=np.inf).value
+    assert dense_multicut(X, 0.3, bound=True, time_limit=0).lower_bound == bound.value
 
 
 @pytest.mark.large
@@ -474,6 +561,8 @@ def test_on_a_file(rng, tmp_path):
         ({"time_limit": -1}, "time_limit"),
         ({"memory_limit": 0}, "memory_limit"),
         ({"device": "tpu"}, "unknown device"),
+        ({"method": "trivial", "time_limit": 1}, "time_limit is for packing triangles"),
+        ({"method": "trivial", "memory_limit": 1}, "memory_limit is for triangles or a GPU"),
     ],
 )
 def test_bad_options(options, message):
@@ -486,6 +575,8 @@ def test_bad_input():
         lower_bound(GraphProblem([[0, 1]], [1.0]), 0.3)
     with pytest.raises(ValueError, match="X is a DenseProblem"):
         lower_bound(DenseProblem(np.eye(3)), 0.3)
+    with pytest.raises(ValueError, match="unknown device 'tpu'"):
+        lower_bound(GraphProblem([[0, 1]], [1.0]), device="tpu")
     with pytest.raises(TypeError, match="bound"):
         dense_multicut(np.eye(3), bound="triangles")
     with pytest.raises(ValueError, match="row 0"):

@@ -224,6 +224,9 @@ def nothing_but(folder, *names):
         (["bound", "x.npy", "--check", "x.npy"], "x.npy is no file of a lower bound"),
         (["bound", "x.npy", "--check", "no.npz"], "no.npz"),
         (["bound", "x.npy", "--labels", "flat.npy"], "flat.npy"),
+        (["bound", "x.npy", "--check", "x.npy", "--method", "trivial"], "it does not go with --method"),
+        (["bound", "x.npy", "-t", "1", "--alpha", "1"], "not both"),
+        (["bound", "graph.txt", "--memory-limit", "1"], "--memory-limit goes with features"),
         (["bound", "graph.txt", "--threshold", "1"], "--threshold goes with features"),
         (["bound", "graph.txt", "--device", "cuda"], "--device goes with features"),
     ],
@@ -408,3 +411,17 @@ def test_bound_of_a_graph(run, tmp_path):
     assert float(lines["bound"]) == 0
     code, out, err = run("cluster", tmp_path / "graph.txt", "--bound")
     assert "proven optimal" in out
+
+
+def test_a_bound_knows_alpha_and_weights_and_json_no_infinity(run, features, tmp_path):
+    path, _ = features
+    np.save(tmp_path / "w.npy", np.arange(40) % 3 + 1)
+    np.save(tmp_path / "alone.npy", np.arange(40))
+    options = ("--alpha", 0.7, "--weights", tmp_path / "w.npy")
+    _, out, _ = run("cluster", path, *options, "--bound", "--json")
+    clustered = json.loads(out)
+    _, out, _ = run("bound", path, *options, "--labels", tmp_path / "alone.npy", "--json")
+    report = json.loads(out, parse_constant=pytest.fail)
+    assert report["bound"] == clustered["lower_bound"]
+    assert report["inside"] == 0
+    assert report["gap_inside"] is None

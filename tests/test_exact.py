@@ -125,6 +125,20 @@ def test_branching_finds_the_optimum_where_cuts_are_few(whole, seed):
     assert_as_good_as_an_integer_program(costs, proof)
 
 
+@pytest.mark.large
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_box_that_is_all_fixed_is_looked_at(rounds):
+    """Where cuts are few, reduced costs may fix all pairs of a clustering that nobody has seen."""
+    known = symmetric(5, [0, -3, 1, 2, -3, -2, 1, 1, -2, 2])
+    some = [np.random.default_rng(seed).integers(-3, 4, size=15) for seed in range(150)]
+    for costs in [known, *(symmetric(6, values) for values in some)]:
+        proof = prove_alone(costs, violated=few, _ROUNDS=rounds, _PROGRESS=0.9)
+        best = optimum(costs)
+        assert proof.optimal
+        assert proof.bound == pytest.approx(best)
+        assert objective(costs, proof.labels) == pytest.approx(best)
+
+
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bound_holds_whenever_the_time_is_up(whole, seed, monkeypatch):

@@ -1,6 +1,5 @@
 """The road on the CPU: a problem is contracted and refined by compiled kernels."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,39 +27,37 @@ def solve_dense(X: Any, task: Task, callback: Progress | None) -> Clustering:
     """The clustering of features or of a `DenseProblem`."""
     if task.algorithm == "dapplaec":
         require_faiss()
+    run = Run(task.algorithm)
     problem = as_problem(X, *task.costs)
-    return _with_bound(
-        problem, task.refinement, task.bound, callback, lambda: _dense(problem, task, callback)
-    )
+    bound = _bound(problem, task.refinement, task.bound, run, callback)
+    return replace(_dense(problem, task, run, callback), **bound)
 
 
 def solve_graph(
     edges: Any, costs: Any, n_nodes: int | None, options: Refinement, bound: bool, callback: Progress | None
 ) -> Clustering:
     """The clustering of an explicit graph."""
+    run = Run(options.algorithm)
     graph = as_graph(edges, costs, n_nodes)
-    return _with_bound(graph, options, bound, callback, lambda: _graph(graph, options, callback))
+    found = _bound(graph, options, bound, run, callback)
+    return replace(_graph(graph, options, run, callback), **found)
 
 
-def _with_bound(
-    problem: Problem,
-    options: Refinement,
-    bound: bool,
-    callback: Progress | None,
-    solve: Callable[[], Clustering],
-) -> Clustering:
-    """The clustering and, if it is wanted, a lower bound. `best` stops when it is reached."""
-    if not bound or options.algorithm == "exact":
-        return solve()
+def _bound(
+    problem: Problem, options: Refinement, wanted: bool, run: Run, callback: Progress | None
+) -> dict[str, Any]:
+    """A lower bound, if one is wanted: the run begins after it, and `best` stops when it is reached."""
+    if not wanted or options.algorithm == "exact":
+        return {}
     from clusterfug.bounds.bound import lower_bound
 
-    found = lower_bound(problem, time_limit=options.given_time, callback=callback)
-    options.enough = problem.all_singletons - found.value - 2 * found.rounding
-    return replace(solve(), bound=found)
+    bound = lower_bound(problem, time_limit=options.given_time, callback=callback)
+    options.enough = problem.all_singletons - bound.value - 2 * bound.rounding
+    run.begin += bound.seconds
+    return {"bound": bound}
 
 
-def _graph(graph: GraphProblem, options: Refinement, callback: Progress | None) -> Clustering:
-    run = Run(options.algorithm)
+def _graph(graph: GraphProblem, options: Refinement, run: Run, callback: Progress | None) -> Clustering:
     if options.algorithm == "exact":
         return run.exact(graph, options, callback)
     if options.algorithm in OURS:
@@ -68,9 +65,8 @@ def _graph(graph: GraphProblem, options: Refinement, callback: Progress | None) 
     return run.contracted(graph, gaec(graph.edges, graph.costs, graph.n, callback), options)
 
 
-def _dense(problem: DenseProblem, task: Task, callback: Progress | None) -> Clustering:
+def _dense(problem: DenseProblem, task: Task, run: Run, callback: Progress | None) -> Clustering:
     algorithm = task.algorithm
-    run = Run(algorithm)
     if algorithm == "exact":
         return run.exact(problem, task.refinement, callback)
     if algorithm in OURS:

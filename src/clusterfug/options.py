@@ -61,7 +61,7 @@ class Refinement:
             time_limit = TIME_LIMIT
         self.time_limit, self.max_iter = time_limit, max_iter
         self.rng = checks.generator("random_state", random_state)
-        self.enough = np.inf  # what no clustering keeps inside
+        self.enough = np.inf  # no clustering keeps more inside
 
     def budget(self) -> Budget:
         return Budget(self.time_limit, self.max_iter, self.enough)

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 #: One record per contraction: node j was merged into node i (i < j) at this cost. A node is named by
 #: the lowest item in it.
 MERGE = np.dtype([("i", np.int64), ("j", np.int64), ("cost", np.float64)])
-#: A gap that may be rounding.
-ROUNDING = 1e-9
 _TINY = float(np.finfo(np.float64).tiny)
 #: The last phase of a search that Ctrl-C ended.
 INTERRUPTED = "interrupted"
@@ -73,7 +71,7 @@ class Clustering:
     n_iter : int
         Iterations of the search of "best"; 0 for the others.
     seconds : float
-        Wall time of the whole run.
+        Wall time of the run, without that of the bound (``bound.seconds``).
     bound : LowerBound or None
         Why no clustering has a much smaller objective, if that was asked for (``bound=True``) or found
         ("exact"). `lower_bound` is its value.
@@ -115,7 +113,7 @@ class Clustering:
     @property
     def optimal(self) -> bool:
         """Whether it is proven that no clustering is better, but for rounding."""
-        return self.gap is not None and bool(self.gap <= ROUNDING)
+        return self.gap == 0
 
     @property
     def n_clusters(self) -> int:

@@ -16,6 +16,7 @@ from clusterfug.result import INTERRUPTED, MERGE, Clustering, Phase, number_by_f
 
 #: Items of which `exact` tries to prove something.
 MOST_EXACT = 300
+_LAST = 1.0  # seconds for a bound of triangles when the time of `exact` is up
 
 
 class Run:
@@ -72,14 +73,18 @@ class Run:
             self.passes(name, refined)
         nodes = np.arange(problem.n)
         deadline = time.perf_counter() + budget.left()
-        proof = prove(problem.group_costs(nodes, nodes), refined.labels, deadline=deadline)
+        try:
+            proof = prove(problem.group_costs(nodes, nodes), refined.labels, deadline=deadline)
+        except KeyboardInterrupt:
+            self.passes(INTERRUPTED, Refined(refined.labels, False, False))
+            return self._clustering(problem, np.empty(0, dtype=MERGE), 0)
         self.passes("exact", Refined(proof.labels, proof.optimal, proof.optimal))
         found = self._clustering(problem, np.empty(0, dtype=MERGE), 0)
         value = proof.bound - 2 * cost_error(problem)
         if proof.optimal:
             rounding = max(0.0, found.objective - value)
             return replace(found, bound=LowerBound(value, rounding, "exact", None, found.trace[-1].seconds))
-        bound = lower_bound(problem)
+        bound = lower_bound(problem, time_limit=_LAST)
         if bound.value < value:
             bound = LowerBound(value, 0.0, "exact", None, found.trace[-1].seconds)
         return replace(found, bound=bound)

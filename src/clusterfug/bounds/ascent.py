@@ -53,7 +53,7 @@ def ascend(
 ) -> Floats:
     """Some steps: amounts and cut are changed in place. The residual costs that the amounts leave."""
     residual, ahead = np.empty_like(cut), np.empty_like(cut)
-    pace = cut.dtype.type(_PACE * attraction)
+    pace = max(cut.dtype.type(_PACE * attraction), np.finfo(cut.dtype).tiny)
 
     def pairs(part: slice) -> None:
         look_at_costs(given, amounts, pace, cut, ahead, residual, part.start, part.stop)

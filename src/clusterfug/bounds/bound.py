@@ -3,6 +3,8 @@
 import time
 from typing import Any
 
+import numpy as np
+
 from clusterfug import checks
 from clusterfug.bounds.certificate import Certificate, LowerBound, certified
 from clusterfug.bounds.pairs import problem_of
@@ -45,7 +47,8 @@ def lower_bound(
         Seconds after which no more triangles are packed; the pass over all pairs comes on top. Without it
         packing ends when it gains little.
     memory_limit : int, optional
-        Bytes for the costs of a group, 1 GiB by default. Triangles take up to 200 MB + 10 kB per item.
+        Bytes for the costs of a group, 1 GiB by default. Triangles take up to 200 MB + 10 kB per item. For
+        "trivial" on a GPU, bytes that may be used there.
     device : {None, "cpu", "cuda", "cuda:1", "auto"} or torch.device, optional
         Where "trivial" adds up, as for `dense_multicut`. Triangles are packed on the CPU.
     callback : callable, optional
@@ -66,15 +69,27 @@ def lower_bound(
     """
     begin = time.perf_counter()
     checks.one_of("method", method, METHODS)
-    if time_limit is not None:
+    if time_limit is not None and time_limit != np.inf:
         time_limit = checks.number("time_limit", time_limit, 0.0)
     if memory_limit is not None:
         memory_limit = checks.count("memory_limit", memory_limit)
-    task = Task(threshold=threshold, alpha=alpha, prefer=prefer, sample_weight=sample_weight)
-    place = None if isinstance(X, GraphProblem) else choose(device, "auto", X)
+    place = choose(device, "auto", X)
+    if isinstance(X, GraphProblem) and place is not None:
+        raise ValueError("a bound of a graph is computed on the CPU: leave out the device")
+    if method == "trivial":
+        if time_limit is not None:
+            raise ValueError("time_limit is for packing triangles: leave it out with method='trivial'")
+        if memory_limit is not None and place is None:
+            raise ValueError("memory_limit is for triangles or a GPU: leave it out with method='trivial'")
     if method == "auto":
-        n = X.n if isinstance(X, DenseProblem | GraphProblem) else len(X)
-        method = "trivial" if n > _MANY else "triangles"
+        method = "trivial" if _items(X) > _MANY else "triangles"
+    task = Task(
+        threshold=threshold,
+        alpha=alpha,
+        prefer=prefer,
+        sample_weight=sample_weight,
+        memory_limit=memory_limit,
+    )
     if place is not None and method == "trivial":
         from clusterfug.gpu.repulsion import repulsion
 
@@ -89,3 +104,10 @@ def lower_bound(
     else:
         certificate = pack_features(problem, memory_limit, time_limit, callback)
     return certified(problem, certificate, method, begin, callback)
+
+
+def _items(X: Any) -> int:
+    """How many items there are; 0 of what is no problem, and will fail."""
+    if isinstance(X, DenseProblem | GraphProblem):
+        return X.n
+    return len(X) if hasattr(X, "__len__") else 0

@@ -108,13 +108,16 @@ class Search:
         )
 
     def _halves(self, relaxed: Relaxed, box: Box) -> list[Box]:
-        """The box with one pair cut, and with it together; none if all pairs are fixed.
+        """The box with one pair cut, and with it together.
 
-        The pair is one that the program does not decide and that matters.
+        The pair is one that the program does not decide and that matters. If all pairs are fixed there are
+        no halves: the only clustering in the box is considered.
         """
         free = np.flatnonzero(box[0] < box[1])
         halves = []
-        if len(free):
+        if not len(free):
+            self.consider(connected_components(self._square(box[0]), directed=False)[1].astype(np.int64))
+        else:
             undecided = np.minimum(relaxed.x[free], 1 - relaxed.x[free])
             pair = free[np.argmax(undecided * np.abs(self._program.weights[free]))]
             for value in (0.0, 1.0):

@@ -9,6 +9,7 @@ the pairs that they touch; it is right if residuals and triangles add up to the 
 
 import math
 import time
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.bounds.pairs import Problem, Repulsion, problem_of, repulsion
+from clusterfug.bounds.pairs import Problem, Repulsion, pair_errors, problem_of, repulsion
 from clusterfug.kernels import Progress
 from clusterfug.problem import DenseProblem
 
@@ -63,6 +64,13 @@ class Certificate:
     def fault(self, n: int) -> str | None:
         """What is wrong with it as data, for a problem of n items, if anything is."""
         pairs, triangles, amounts = self.pairs, self.triangles, self.amounts
+        of_integers, of_floats = (pairs, triangles), (amounts, self.residual)
+        if any(x.dtype.kind not in "iu" for x in of_integers) or any(
+            x.dtype.kind != "f" for x in of_floats
+        ):
+            return "pairs and triangles are integers, residuals and amounts are not"
+        if pairs.ndim != 2 or triangles.ndim != 2:
+            return "pairs and triangles have two dimensions"
         m, t = len(pairs), len(triangles)
         if pairs.shape != (m, 2) or self.residual.shape != (m,):
             return "pairs and residuals do not match"
@@ -93,7 +101,7 @@ class LowerBound:
         The bound, rounded down by more than all that rounding may have added. (If the costs of a graph are
         whole, so are all objectives: then up to the next whole number.)
     rounding : float
-        How much of that was for rounding: an objective that is so near is the bound.
+        How much of that was for rounding. An objective no farther than twice that is the bound.
     method : {"trivial", "triangles", "exact"}
     certificate : Certificate or None
         Why: data that `verify_bound` adds up again. None for "exact", whose proof is a tree of cases.
@@ -139,7 +147,7 @@ class LowerBound:
                 certificate = Certificate(*(file[name] for name in names))
                 value, rounding, seconds = (float(file[x]) for x in ("value", "rounding", "seconds"))
                 return cls(value, rounding, str(file["method"]), certificate, seconds)
-        except (KeyError, ValueError, TypeError, EOFError, BadZipFile) as error:
+        except (KeyError, ValueError, TypeError, EOFError, BadZipFile, zlib.error) as error:
             raise ValueError(
                 f"{path} is no file of a lower bound: write one with clusterfug bound -o"
             ) from error
@@ -208,6 +216,8 @@ def verify_bound(
         True if residuals and triangles add up to the costs, and what repels among the residuals adds up
         to the bound's value or more.
     """
+    if not isinstance(bound, LowerBound):
+        raise TypeError(f"bound must be what lower_bound returns, not {type(bound).__name__}")
     certificate = bound.certificate
     if certificate is None:
         raise ValueError(f"a bound of {bound.method} has no certificate: there is nothing to add up")
@@ -216,6 +226,7 @@ def verify_bound(
         return False
     found = repulsion(problem, certificate.pairs, callback)
     value, error, residual = add_up(certificate, found)
-    size = np.abs(residual).max(initial=0.0) + np.abs(found.aside).max(initial=0.0)
-    even = np.abs(residual - certificate.residual) <= 1e-9 * size
-    return bool(np.all(even)) and bound.value <= _whole(problem, value - error)
+    tolerance = 4 * (pair_errors(problem, certificate.pairs) + certificate.changes()[1])
+    adds_up = np.all(np.abs(residual - certificate.residual) <= tolerance)
+    rounding_is_true = 0 <= bound.rounding <= 2.001 * error
+    return bool(adds_up) and rounding_is_true and bound.value <= _whole(problem, value - error)

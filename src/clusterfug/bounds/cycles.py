@@ -110,7 +110,6 @@ def pack_cycles(
     before, by, steps = np.empty((3, n), dtype=np.int64)  # the way to a node: from, arc, length
     queue = np.empty(min(n, _VISITS) + 1, dtype=np.int64)
     count = search = 0
-    work -= n
     while at < pairs.shape[0] and work > 0:
         u, v = pairs[at]
         if residual[at] >= 0 or arcs.starts[u] == arcs.starts[u + 1]:

@@ -8,7 +8,6 @@ that triangles touch.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clusterfug import blocks
 from clusterfug.contraction.matrix import mirror
@@ -55,10 +54,6 @@ class Packer:
     def settle(self, residual: Floats) -> None:
         """New residual costs of the touched pairs."""
         write(self.residual, self.pairs, residual)
-
-    def forget(self, kept: NDArray[np.bool_]) -> None:
-        """Keep some triangles only."""
-        self.triangles, self.amounts = self.triangles[kept], self.amounts[kept]
 
     def _pass(self, least: float, cap: float, over: Callable[[], bool]) -> float:
         """Go through all nodes once, and pack what takes at least so much, at most `cap` at a time."""

@@ -63,6 +63,14 @@ def cost_error(problem: Problem) -> float:
     return (problem.d + 16) * _ROUNDING * math.fsum(magnitudes.tolist()) ** 2
 
 
+def pair_errors(problem: Problem, pairs: NDArray[Any]) -> NDArray[np.float64]:
+    """By how much rounding changes the costs of some pairs at most."""
+    if isinstance(problem, GraphProblem):
+        return np.zeros(len(pairs))
+    _, magnitudes = problem.own_costs
+    return (problem.d + 16) * _ROUNDING * magnitudes[pairs[:, 0]] * magnitudes[pairs[:, 1]]
+
+
 def _sums_of_rows(
     problem: DenseProblem, rows: slice, starts: Ints, ends: Ints, aside: Floats
 ) -> list[float]:
@@ -91,7 +99,7 @@ def _of_graph(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:
         aside[there] = graph.costs[at[there]]
         rest[at[there]] = 0.0
     total = math.fsum(rest[rest < 0].tolist())
-    return Repulsion(total, _ROUNDING * float(np.abs(graph.costs).sum()), aside)
+    return Repulsion(total, 64 * _ROUNDING * float(np.abs(graph.costs).sum()), aside)
 
 
 @kernel

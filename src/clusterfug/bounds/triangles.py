@@ -75,7 +75,7 @@ def pack_and_ascend(packer: Packing, over: Callable[[], bool]) -> Packed:
     kept = packer.triangles, packer.amounts.copy()
     quiet, bar = 0, best
     cut = np.empty(0, dtype=packer.costs.dtype)
-    while quiet < _PATIENCE and not over():
+    while len(packer.amounts) and quiet < _PATIENCE and not over():
         used = packer.amounts > 0
         packer.triangles, packer.amounts = packer.triangles[used], packer.amounts[used]
         cut = np.concatenate([cut, np.full(len(packer.costs) - len(cut), 0.5, dtype=cut.dtype)])

@@ -9,14 +9,19 @@ import typer
 from rich.text import Text
 
 from clusterfug.cli.shared import (
+    AlphaOption,
     CenterOption,
     DeviceOption,
     FeaturesOrGraph,
     JsonOption,
     MetricOption,
+    Prefer,
+    PreferOption,
     ThresholdOption,
+    WeightsOption,
     console,
     dense_problem,
+    finite,
     no_features,
     plain_table,
     progress,
@@ -35,6 +40,9 @@ class Method(StrEnum):
 def bound(
     features: FeaturesOrGraph,
     threshold: ThresholdOption = None,
+    alpha: AlphaOption = None,
+    prefer: PreferOption = Prefer.small,
+    weights: WeightsOption = None,
     metric: MetricOption = None,
     center: CenterOption = False,
     method: Annotated[
@@ -80,28 +88,52 @@ def bound(
 ) -> None:
     """Compute a lower bound on the objective of all clusterings, with a certificate."""
     from clusterfug import LowerBound, checks, lower_bound, verify_bound
+    from clusterfug.gpu.device import is_given
     from clusterfug.graph import GraphProblem
     from clusterfug.instances import files
 
+    if alpha is not None and threshold is not None:
+        raise ValueError("give --threshold or --alpha, not both")
     limit = None
     if memory_limit is not None:
         limit = int(checks.number("--memory-limit", memory_limit, 1e-9) * 2**30)
     if time_limit is not None:
         checks.number("--time-limit", time_limit, 0.0)
+    if check is not None:
+        unused: dict[str, Any] = {
+            "--output": output,
+            "--time-limit": time_limit,
+            "--memory-limit": memory_limit,
+        }
+        unused |= {"--method": None if method == Method.auto else method}
+        unused |= {"--device": None if device == "cpu" else device}
+        for option, used in unused.items():
+            if used is not None:
+                raise ValueError(f"--check reads a certificate: it does not go with {option}")
+        files.check_readable(check)
     if output is not None:
-        if check is not None:
-            raise ValueError("--check reads a certificate: it does not go with --output")
-        inputs = tuple(path for path in (features, labels) if path)
+        inputs = tuple(Path(path) for path in (features, labels, weights, alpha) if path)
         files.check_writable(output, (".npz",), inputs)
     instance = files.read(features)
     given = None if labels is None else files.read_labels(labels)
     problem: Any
     if isinstance(instance, GraphProblem):
-        no_features(features, {"--threshold": threshold is not None, "--metric": metric is not None,
-                               "--center": center, "--device": device != "cpu"})  # fmt: skip
-        problem, device = instance, "cpu"
+        of_features = {
+            "--threshold": threshold is not None,
+            "--alpha": alpha is not None,
+            "--prefer": prefer != Prefer.small,
+            "--weights": weights is not None,
+            "--metric": metric is not None,
+            "--center": center,
+            "--memory-limit": memory_limit is not None,
+            "--device": is_given(device),
+        }
+        no_features(features, of_features)
+        problem = instance
     else:
-        problem = dense_problem(instance, threshold, metric, center)
+        problem = dense_problem(
+            instance, threshold, metric, center, alpha=alpha, prefer=prefer, weights=weights
+        )
     if given is not None:
         given = checks.labels(given, problem.n, str(labels))
     with progress("bound") as callback:
@@ -134,7 +166,8 @@ def bound(
     if given is not None:
         about |= _distance(problem, given, found)
     if as_json:
-        typer.echo(json.dumps(about))
+        gaps = {name: finite(about[name]) for name in ("gap", "gap_inside") if name in about}
+        typer.echo(json.dumps(about | gaps))
     else:
         _print(about)
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from clusterfug.cli.path import show_path
 from clusterfug.cli.shared import (
+    AlphaOption,
     CenterOption,
     DeviceOption,
     FeaturesOrGraph,
@@ -21,9 +22,12 @@ from clusterfug.cli.shared import (
     Precision,
     PrecisionOption,
     Prefer,
+    PreferOption,
     ThresholdOption,
+    WeightsOption,
     console,
     dense_problem,
+    finite,
     no_features,
     plain_table,
     progress,
@@ -36,22 +40,9 @@ if TYPE_CHECKING:
 def cluster(
     features: FeaturesOrGraph,
     threshold: ThresholdOption = None,
-    alpha: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of a threshold: cost = <f_i, f_j> - alpha_i alpha_j. One number, or a "
-            ".npy, .csv, .parquet or .txt file with one per item.",
-            show_default=False,
-        ),
-    ] = None,
-    prefer: Annotated[Prefer, typer.Option(help="Sign of the alpha term: large adds it.")] = Prefer.small,
-    weights: Annotated[
-        Path | None,
-        typer.Option(
-            help="One weight per item (counts as that many items): .npy, .csv, .parquet or .txt.",
-            show_default=False,
-        ),
-    ] = None,
+    alpha: AlphaOption = None,
+    prefer: PreferOption = Prefer.small,
+    weights: WeightsOption = None,
     metric: MetricOption = None,
     center: CenterOption = False,
     algorithm: Annotated[
@@ -231,8 +222,8 @@ def cluster(
             "objective": result.objective,
             "inside": result.inside,
             "lower_bound": result.lower_bound,
-            "gap": result.gap,
-            "gap_inside": result.gap_inside,
+            "gap": finite(result.gap),
+            "gap_inside": finite(result.gap_inside),
             "move_optimal": last.move_optimal,
             "join_optimal": last.join_optimal,
             "seconds": result.seconds,

@@ -1,5 +1,6 @@
 """What the commands share: options, tables, the progress bar."""
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,6 +58,22 @@ ThresholdOption = Annotated[
         "-t",
         help="Similarity at which a pair neither attracts nor repels: larger gives more clusters. "
         "Default: 0.4, or what a text file says.",
+        show_default=False,
+    ),
+]
+AlphaOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Instead of a threshold: cost = <f_i, f_j> - alpha_i alpha_j. One number, or a "
+        ".npy, .csv, .parquet or .txt file with one per item.",
+        show_default=False,
+    ),
+]
+PreferOption = Annotated[Prefer, typer.Option(help="Sign of the alpha term: large adds it.")]
+WeightsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="One weight per item (counts as that many items): .npy, .csv, .parquet or .txt.",
         show_default=False,
     ),
 ]
@@ -127,6 +144,11 @@ def dense_problem(
     mean = mean_feature(array, weight) if center else None
     features = prepare(array, metric or instance.metric, mean)
     return DenseProblem(features, threshold, alpha=strength, prefer=prefer, sample_weight=weight)
+
+
+def finite(number: float | None) -> float | None:
+    """A number as JSON knows it."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 def no_features(path: Path, options: dict[str, bool]) -> None:

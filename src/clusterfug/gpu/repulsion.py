@@ -1,5 +1,6 @@
 """The trivial bound on a device: the costs of all pairs that repel, added up in float64."""
 
+import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -16,6 +17,7 @@ from clusterfug.kernels import Progress
 from clusterfug.options import Task
 
 _BLOCK = 8192  # rows and columns of a block: 512 MiB
+_ADDITIONS = 2048  # one after the other in a block, at most: a device adds up as a tree
 
 
 def repulsion(X: Any, task: Task, device: torch.device, callback: Progress | None) -> tuple[float, float]:
@@ -30,17 +32,19 @@ def repulsion(X: Any, task: Task, device: torch.device, callback: Progress | Non
         if pack is None:
             raise errors[0]
         problem, n = pack.problem, item.n
-        total = torch.zeros((), dtype=torch.float64, device=device)
+        sums = []
         for top, rows, a in _blocks(problem):
             queries = rows if problem.signs is None else rows * problem.signs
             for left, columns, b in _blocks(problem, top):
                 costs = queries @ columns.T + problem.last * a[:, None] * b
-                total += (costs.triu(1) if left == top else costs).clamp(max=0).sum(1).sum()
+                sums.append((costs.triu(1) if left == top else costs).clamp(max=0).sum(1).sum())
             if callback is not None:
-                callback("bound", top * (2 * n - top), n * n)
+                bottom = top + len(rows)
+                callback("bound", bottom * (2 * n - bottom), n * n)
+        total = math.fsum(torch.stack(sums).tolist())
         error = 2.0**-52 * (item.d + 16) * float(problem.magnitudes.sum()) ** 2
-        error += 2.0**-52 * 2 * _BLOCK * abs(float(total))
-        return pack.units[0] * float(total), pack.units[0] * error
+        error += 2.0**-52 * _ADDITIONS * abs(total)
+        return pack.units[0] * total, pack.units[0] * error
 
 
 def _blocks(problem: TensorProblem, first: int = 0) -> Iterator[tuple[int, Tensor, Tensor]]:

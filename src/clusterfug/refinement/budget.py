@@ -9,7 +9,7 @@ from clusterfug import blocks
 class Budget:
     """A time limit in seconds from now and a number of iterations; without them it is never over.
 
-    `enough` is what no clustering keeps inside: whoever reaches it need not go on.
+    No clustering keeps more inside than `enough`: whoever reaches it need not go on.
     """
 
     def __init__(
