@@ -11,6 +11,7 @@ import csv
 import os
 from pathlib import Path
 
+import measure
 import numpy as np
 from measure import options, report
 from sklearn.datasets import load_digits
@@ -58,13 +59,9 @@ def weighted(seed, n=40):
 
 def pace(path, optimum):
     """All figures are edits above the known optimum."""
-    lines = [line.split() for line in path.read_text().splitlines() if line and line[0] != "c"]
-    n = int(lines[0][2])
-    costs = np.full((n, n), -1.0)
-    for a, b in lines[1:]:
-        costs[int(a) - 1, int(b) - 1] = costs[int(b) - 1, int(a) - 1] = 1.0
-    known = optimum - (n * (n - 1) // 2 - (len(lines) - 1))
-    return run(path.name, costs, known)
+    costs = measure.pace(path)
+    apart = np.count_nonzero(np.triu(costs < 0, 1))
+    return run(path.name, costs, optimum - apart)
 
 
 def run(name, costs, known=0.0):

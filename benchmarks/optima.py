@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import measure
 import numpy as np
 from measure import options, report
 
@@ -40,11 +41,8 @@ def main():
 
 
 def pace(path, optimum):
-    lines = [line.split() for line in path.read_text().splitlines() if line and line[0] != "c"]
-    n = int(lines[0][2])
-    costs = np.full((n, n), -1.0)
-    for a, b in lines[1:]:
-        costs[int(a) - 1, int(b) - 1] = costs[int(b) - 1, int(a) - 1] = 1.0
+    costs = measure.pace(path)
+    n = len(costs)
     i, j = np.triu_indices(n, 1)
     start = time.perf_counter()
     result = multicut(np.stack([i, j], axis=1), costs[i, j], algorithm="best", time_limit=PACE_SECONDS)

@@ -23,6 +23,7 @@ from clusterfug.cli.shared import (
     dense_problem,
     finite,
     no_features,
+    of_features,
     plain_table,
     progress,
 )
@@ -88,7 +89,6 @@ def bound(
 ) -> None:
     """Compute a lower bound on the objective of all clusterings, with a certificate."""
     from clusterfug import LowerBound, checks, lower_bound, verify_bound
-    from clusterfug.gpu.device import is_given
     from clusterfug.graph import GraphProblem
     from clusterfug.instances import files
 
@@ -107,8 +107,8 @@ def bound(
         }
         unused |= {"--method": None if method == Method.auto else method}
         unused |= {"--device": None if device == "cpu" else device}
-        for option, used in unused.items():
-            if used is not None:
+        for option, value in unused.items():
+            if value is not None:
                 raise ValueError(f"--check reads a certificate: it does not go with {option}")
         files.check_readable(check)
     if output is not None:
@@ -118,17 +118,8 @@ def bound(
     given = None if labels is None else files.read_labels(labels)
     problem: Any
     if isinstance(instance, GraphProblem):
-        of_features = {
-            "--threshold": threshold is not None,
-            "--alpha": alpha is not None,
-            "--prefer": prefer != Prefer.small,
-            "--weights": weights is not None,
-            "--metric": metric is not None,
-            "--center": center,
-            "--memory-limit": memory_limit is not None,
-            "--device": is_given(device),
-        }
-        no_features(features, of_features)
+        used = of_features(threshold, alpha, prefer, weights, metric, center, device)
+        no_features(features, used | {"--memory-limit": memory_limit is not None})
         problem = instance
     else:
         problem = dense_problem(

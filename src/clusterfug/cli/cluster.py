@@ -29,6 +29,7 @@ from clusterfug.cli.shared import (
     dense_problem,
     finite,
     no_features,
+    of_features,
     plain_table,
     progress,
 )
@@ -129,7 +130,7 @@ def cluster(
 ) -> None:
     """Cluster items by their features (or the nodes of a graph) and write their labels."""
     from clusterfug import checks
-    from clusterfug.gpu.device import choose, is_given
+    from clusterfug.gpu.device import choose
     from clusterfug.graph import GraphProblem
     from clusterfug.instances import files
     from clusterfug.options import ALGORITHMS, GRAPH_ALGORITHMS
@@ -172,20 +173,14 @@ def cluster(
         "bound": bound,
     }
     if isinstance(instance, GraphProblem):
-        of_features = {
-            "--threshold": threshold is not None,
+        used = of_features(threshold, alpha, prefer, weights, metric, center, device)
+        used |= {
             "--thresholds": thresholds is not None,
-            "--alpha": alpha is not None,
-            "--prefer": prefer != Prefer.small,
-            "--weights": weights is not None,
-            "--metric": metric is not None,
-            "--center": center,
             "--ann": ann != Index.hnsw,
             "-k": k is not None,
-            "--device": is_given(device),
             "--precision": precision != Precision.fast,
         }
-        no_features(features, of_features)
+        no_features(features, used)
         if algorithm not in GRAPH_ALGORITHMS:
             raise ValueError(f"a graph is clustered by {', '.join(GRAPH_ALGORITHMS)}, not {algorithm}")
         with progress() as callback:

@@ -151,6 +151,29 @@ def finite(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
+def of_features(
+    threshold: float | None,
+    alpha: str | None,
+    prefer: Prefer,
+    weights: Path | None,
+    metric: Metric | None,
+    center: bool,
+    device: str,
+) -> dict[str, bool]:
+    """Options that describe a problem of features, and whether they are used."""
+    from clusterfug.gpu.device import is_given
+
+    return {
+        "--threshold": threshold is not None,
+        "--alpha": alpha is not None,
+        "--prefer": prefer != Prefer.small,
+        "--weights": weights is not None,
+        "--metric": metric is not None,
+        "--center": center,
+        "--device": is_given(device),
+    }
+
+
 def no_features(path: Path, options: dict[str, bool]) -> None:
     """Options that are used although the file holds a graph are an error."""
     for option, used in options.items():
