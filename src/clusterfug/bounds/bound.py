@@ -47,8 +47,8 @@ def lower_bound(
         Seconds after which no more triangles are packed; the pass over all pairs comes on top. Without it
         packing ends when it gains little.
     memory_limit : int, optional
-        Bytes for the costs of a group, 1 GiB by default. Triangles take up to 200 MB + 10 kB per item. For
-        "trivial" on a GPU, bytes that may be used there.
+        Bytes for the costs of a group, 1 GiB by default; triangles and the pairs they touch take up to
+        about 0.5 GB and 60 kB per item on top. For "trivial" on a GPU, bytes that may be used there.
     device : {None, "cpu", "cuda", "cuda:1", "auto"} or torch.device, optional
         Where "trivial" adds up, as for `dense_multicut`. Triangles are packed on the CPU.
     callback : callable, optional

@@ -11,7 +11,6 @@ from rich.text import Text
 from clusterfug.cli.shared import (
     AlphaOption,
     CenterOption,
-    DeviceOption,
     FeaturesOrGraph,
     JsonOption,
     MetricOption,
@@ -72,7 +71,13 @@ def bound(
             show_default=False,
         ),
     ] = None,
-    device: DeviceOption = "cpu",
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="cpu | cuda | cuda:N | auto",
+            help="Where trivial adds up: cuda is a GPU (needs torch). Triangles are packed on the CPU.",
+        ),
+    ] = "cpu",
     check: Annotated[
         Path | None,
         typer.Option(
