@@ -1,6 +1,7 @@
 """Lower bounds: below every clustering, proven by their certificates, and as tight as they can be."""
 
 import math
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -538,6 +539,26 @@ def test_exact(rng):
     assert early.lower_bound < early.objective
     with pytest.raises(ValueError, match="exact is for at most 300 items, not 301"):
         dense_multicut(np.ones((301, 2)), algorithm="exact")
+
+
+@pytest.mark.large
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
+def test_ctrl_c_in_exact_returns_the_best_so_far(rng):
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    X = rng.normal(size=(90, 40))
+    auto = dense_multicut(X, 0.0)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        result = dense_multicut(X, 0.0, algorithm="exact", time_limit=2)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert result.trace[-1].name == "interrupted"
+    assert result.inside == auto.inside
+    assert result.bound is None
 
 
 def test_on_a_file(rng, tmp_path):

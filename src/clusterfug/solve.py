@@ -107,7 +107,7 @@ def dense_multicut(
     -------
     Clustering
         labels, n_clusters, objective, inside, bound, gap, merges, trace. Ctrl-C during the search of "best"
-        returns the best labels so far.
+        or "exact" returns the best labels so far.
 
     Examples
     --------
