@@ -27,7 +27,6 @@ _TRIANGLES, _PER_ITEM = 4_000_000, 200  # packed at most
 _LITTLE = 1e-3  # so many rounds that gain less than this share of all together are the last
 _PATIENCE = 4
 
-
 Packed = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]  # pairs, triangles, amounts
 
 
@@ -94,8 +93,8 @@ def pack_and_ascend(packer: Packing, over: Callable[[], bool]) -> Packed:
 
 def _raised(costs: NDArray[Any], residual: NDArray[Any]) -> float:
     """How much the residual costs raise the bound."""
-    bounds = (np.minimum(of, 0).sum(dtype=np.float64) for of in (residual, costs))
-    return float(next(bounds) - next(bounds))
+    after, before = np.minimum(residual, 0), np.minimum(costs, 0)
+    return float(after.sum(dtype=np.float64) - before.sum(dtype=np.float64))
 
 
 def together(found: list[Packed], n: int) -> Certificate:
