@@ -542,7 +542,9 @@ def test_exact(rng):
 
 
 @pytest.mark.large
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
+@pytest.mark.skipif(
+    not hasattr(signal, "setitimer"), reason="this system has no timer signal to stand for Ctrl-C"
+)
 def test_ctrl_c_in_exact_returns_the_best_so_far(rng):
     def interrupt(number, frame):
         raise KeyboardInterrupt

@@ -1,7 +1,7 @@
 """The road on the CPU: a problem is contracted and refined by compiled kernels."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from clusterfug.refinement.multilevel import Problem, Refined
 from clusterfug.result import Clustering
 from clusterfug.run import Run
 
+if TYPE_CHECKING:
+    from clusterfug.bounds.certificate import LowerBound
+
 #: What `gaec` may take for its n x n costs unless told otherwise.
 MEMORY_LIMIT = 4 * 2**30
 
@@ -30,7 +33,8 @@ def solve_dense(X: Any, task: Task, callback: Progress | None) -> Clustering:
     run = Run(task.algorithm)
     problem = as_problem(X, *task.costs)
     bound = _bound(problem, task.refinement, task.bound, run, callback)
-    return replace(_dense(problem, task, run, callback), **bound)
+    found = _dense(problem, task, run, callback)
+    return replace(found, bound=bound or found.bound)
 
 
 def solve_graph(
@@ -39,22 +43,23 @@ def solve_graph(
     """The clustering of an explicit graph."""
     run = Run(options.algorithm)
     graph = as_graph(edges, costs, n_nodes)
-    found = _bound(graph, options, bound, run, callback)
-    return replace(_graph(graph, options, run, callback), **found)
+    lower = _bound(graph, options, bound, run, callback)
+    found = _graph(graph, options, run, callback)
+    return replace(found, bound=lower or found.bound)
 
 
 def _bound(
     problem: Problem, options: Refinement, wanted: bool, run: Run, callback: Progress | None
-) -> dict[str, Any]:
+) -> "LowerBound | None":
     """A lower bound, if one is wanted: the run begins after it, and `best` stops when it is reached."""
     if not wanted or options.algorithm == "exact":
-        return {}
+        return None
     from clusterfug.bounds.bound import lower_bound
 
     bound = lower_bound(problem, time_limit=options.given_time, callback=callback)
     options.enough = problem.all_singletons - bound.value - 2 * bound.rounding
     run.begin += bound.seconds
-    return {"bound": bound}
+    return bound
 
 
 def _graph(graph: GraphProblem, options: Refinement, run: Run, callback: Progress | None) -> Clustering:

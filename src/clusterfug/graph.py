@@ -72,10 +72,8 @@ class GraphProblem:
     @cached_property
     def adjacency(self) -> Adjacency:
         """The edges by node, each twice."""
-        both = np.concatenate([self.edges, self.edges[:, ::-1]])
-        order = np.argsort(both[:, 0], kind="stable")
-        starts = np.searchsorted(both[order, 0], np.arange(self.n + 1))
-        return Adjacency(starts, both[order, 1].copy(), np.tile(self.costs, 2)[order])
+        starts, ends, numbers = by_node(self.edges, self.n)
+        return Adjacency(starts, ends, self.costs[numbers])
 
     def contract(self, labels: NDArray[np.int64]) -> "GraphProblem":
         """The graph whose nodes are the clusters 0..K-1 of these labels: parallel edges add."""
@@ -117,6 +115,14 @@ class GraphProblem:
     def objective(self, labels: Any) -> float:
         """Total cost of the edges that the labels cut."""
         return self.all_singletons - self.inside(labels)
+
+
+def by_node(edges: NDArray[Any], n: int) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
+    """Edges by node, each twice: where those of a node start, their other ends, and their numbers."""
+    both = np.concatenate([edges, edges[:, ::-1]])
+    order = np.argsort(both[:, 0], kind="stable")
+    starts = np.searchsorted(both[order, 0], np.arange(n + 1))
+    return starts, both[order, 1].copy(), np.tile(np.arange(len(edges)), 2)[order]
 
 
 def _ends_of(adjacency: Adjacency, v: int) -> NDArray[np.int64]:

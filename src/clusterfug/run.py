@@ -81,12 +81,10 @@ class Run:
         self.passes("exact", Refined(proof.labels, proof.optimal, proof.optimal))
         found = self._clustering(problem, np.empty(0, dtype=MERGE), 0)
         value = proof.bound - 2 * cost_error(problem)
-        if proof.optimal:
-            rounding = max(0.0, found.objective - value)
-            return replace(found, bound=LowerBound(value, rounding, "exact", None, found.trace[-1].seconds))
-        bound = lower_bound(problem, time_limit=_LAST)
-        if bound.value < value:
-            bound = LowerBound(value, 0.0, "exact", None, found.trace[-1].seconds)
+        rounding = max(0.0, found.objective - value) if proof.optimal else 0.0
+        bound = LowerBound(value, rounding, "exact", None, found.trace[-1].seconds)
+        if not proof.optimal:
+            bound = max(bound, lower_bound(problem, time_limit=_LAST), key=float)
         return replace(found, bound=bound)
 
     def _clustering(self, problem: Problem, merges: NDArray[np.void], n_iter: int) -> Clustering:

@@ -8,6 +8,7 @@ the pairs that they touch; it is right if residuals and triangles add up to the 
 """
 
 import math
+import re
 import time
 import zlib
 from dataclasses import dataclass, replace
@@ -61,34 +62,27 @@ class Certificate:
         counts = np.bincount(self.triangles.ravel(), minlength=m)
         return raised - lowered[0] - lowered[1], _ROUNDING * (counts + 4) * touched
 
-    def fault(self, n: int) -> str | None:
-        """What is wrong with it as data, for a problem of n items, if anything is."""
+    def is_sound(self, n: int) -> bool:
+        """Whether it is one at all, for n items: sorted pairs, triangles of them, amounts >= 0."""
         pairs, triangles, amounts = self.pairs, self.triangles, self.amounts
-        of_integers, of_floats = (pairs, triangles), (amounts, self.residual)
-        if any(x.dtype.kind not in "iu" for x in of_integers) or any(
-            x.dtype.kind != "f" for x in of_floats
-        ):
-            return "pairs and triangles are integers, residuals and amounts are not"
-        if pairs.ndim != 2 or triangles.ndim != 2:
-            return "pairs and triangles have two dimensions"
+        kinds = "".join(x.dtype.kind for x in (pairs, triangles, amounts, self.residual))
+        if not re.fullmatch("[iu]{2}ff", kinds) or pairs.ndim != 2 or triangles.ndim != 2:
+            return False
         m, t = len(pairs), len(triangles)
-        if pairs.shape != (m, 2) or self.residual.shape != (m,):
-            return "pairs and residuals do not match"
-        if triangles.shape != (t, 3) or amounts.shape != (t,):
-            return "triangles and amounts do not match"
+        shapes = pairs.shape, self.residual.shape, triangles.shape, amounts.shape
+        if shapes != ((m, 2), (m,), (t, 3), (t,)):
+            return False
         if m and (pairs.min() < 0 or pairs.max() >= n or np.any(pairs[:, 0] >= pairs[:, 1])):
-            return "pairs are not pairs of items i < j"
-        keys = pairs[:, 0].astype(np.int64) * n + pairs[:, 1]
-        if np.any(np.diff(keys) <= 0):
-            return "pairs are not sorted"
+            return False
+        if np.any(np.diff(pairs[:, 0].astype(np.int64) * n + pairs[:, 1]) <= 0):
+            return False
         if not np.all((amounts >= 0) & np.isfinite(amounts)) or not np.all(np.isfinite(self.residual)):
-            return "an amount is not a number >= 0"
+            return False
         if t and (triangles.min() < 0 or triangles.max() >= m):
-            return "a triangle names a pair that is not there"
+            return False
         # Three pairs are a triangle if their six ends are three items twice each.
         ends = np.sort(pairs[triangles].reshape(t, 6), axis=1)
-        twice = np.all(ends[:, 0::2] == ends[:, 1::2], axis=1) & np.all(np.diff(ends[:, 0::2]) > 0, axis=1)
-        return None if np.all(twice) else "three pairs are no triangle"
+        return bool(np.all(ends[:, 0::2] == ends[:, 1::2]) and np.all(np.diff(ends[:, 0::2]) > 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +216,7 @@ def verify_bound(
     if certificate is None:
         raise ValueError(f"a bound of {bound.method} has no certificate: there is nothing to add up")
     problem = problem_of(X, threshold, alpha, prefer, sample_weight)
-    if not np.isfinite(bound.value) or certificate.fault(problem.n) is not None:
+    if not np.isfinite(bound.value) or not certificate.is_sound(problem.n):
         return False
     found = repulsion(problem, certificate.pairs, callback)
     value, error, residual = add_up(certificate, found)

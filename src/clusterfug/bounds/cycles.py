@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.costs import Floats, Ints
-from clusterfug.graph import GraphProblem
+from clusterfug.graph import GraphProblem, by_node
 from clusterfug.kernels import kernel
 
 _LENGTHS = (2, 3, 5, 10)  # of the paths that attract; short ones first
@@ -71,10 +71,8 @@ class CyclePacker:
 
     def _arcs(self) -> Arcs:
         attract = np.flatnonzero(self.residual > 0)
-        ends = np.concatenate([self.pairs[attract], self.pairs[attract, ::-1]])
-        order = np.argsort(ends[:, 0], kind="stable")
-        starts = np.searchsorted(ends[order, 0], np.arange(self._n + 1))
-        return Arcs(starts, ends[order, 1], np.tile(attract, 2)[order])
+        starts, ends, numbers = by_node(self.pairs[attract], self._n)
+        return Arcs(starts, ends, attract[numbers])
 
     def _take(self, paths: NDArray[Any], amounts: NDArray[Any]) -> None:
         """Cut cycles into triangles."""

@@ -21,6 +21,7 @@ from clusterfug.cli.shared import (
     console,
     dense_problem,
     finite,
+    in_bytes,
     no_features,
     of_features,
     plain_table,
@@ -99,9 +100,7 @@ def bound(
 
     if alpha is not None and threshold is not None:
         raise ValueError("give --threshold or --alpha, not both")
-    limit = None
-    if memory_limit is not None:
-        limit = int(checks.number("--memory-limit", memory_limit, 1e-9) * 2**30)
+    limit = in_bytes(memory_limit)
     if time_limit is not None:
         checks.number("--time-limit", time_limit, 0.0)
     if check is not None:

@@ -28,6 +28,7 @@ from clusterfug.cli.shared import (
     console,
     dense_problem,
     finite,
+    in_bytes,
     no_features,
     of_features,
     plain_table,
@@ -142,9 +143,7 @@ def cluster(
     if k is not None:
         checks.count("k", k)
     place = str(choose(device, algorithm) or "cpu")
-    limit = None
-    if memory_limit is not None:
-        limit = int(checks.number("--memory-limit", memory_limit, 1e-9) * 2**30)
+    limit = in_bytes(memory_limit)
     inputs = tuple(Path(path) for path in (features, weights, alpha, init) if path)
     values = None
     if thresholds is not None:

@@ -146,6 +146,13 @@ def dense_problem(
     return DenseProblem(features, threshold, alpha=strength, prefer=prefer, sample_weight=weight)
 
 
+def in_bytes(gib: float | None) -> int | None:
+    """What --memory-limit says, in bytes."""
+    from clusterfug import checks
+
+    return None if gib is None else int(checks.number("--memory-limit", gib, 1e-9) * 2**30)
+
+
 def finite(number: float | None) -> float | None:
     """A number as JSON knows it."""
     return number if number is not None and math.isfinite(number) else None
