@@ -35,7 +35,7 @@ def bad(value, row=2):
         (sparse.eye(3), {}, TypeError, "sparse matrix: convert it"),
         (GOOD, {"threshold": np.nan}, ValueError, "threshold must be a finite number, not nan"),
         (GOOD, {"threshold": np.inf}, ValueError, "threshold must be a finite number"),
-        (GOOD, {"threshold": "x"}, TypeError, "threshold must be a number"),
+        (GOOD, {"threshold": "x"}, ValueError, 'threshold must be a number, "local" or "auto", not \'x\''),
         (GOOD, {"threshold": None}, TypeError, "threshold must be a number"),
         (GOOD, {"prefer": "large"}, ValueError, "goes with alpha"),
         (GOOD, {"prefer": "big"}, ValueError, "unknown prefer 'big': choose one of small, large"),

@@ -125,7 +125,7 @@ def test_the_command_is_the_function_on_what_cluster_minimises(run, tmp_path, rn
     truth = rng.integers(0, 3, 40)
     np.save(tmp_path / "x.npy", X)
     write_labels(tmp_path / "truth.csv", truth)
-    for options in ([], ["--center"], ["-t", 0.2, "--metric", "inner_product"]):
+    for options in (["-t", 0.4], ["--center", "-t", "local"], ["-t", 0.2, "--metric", "inner_product"]):
         _, out, _ = run("cluster", tmp_path / "x.npy", *options, "-o", tmp_path / "l.npy", "--json")
         clustered = json.loads(out)
         code, out, err = run(

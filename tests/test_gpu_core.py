@@ -34,7 +34,7 @@ def mixture(rng, n, d, clusters, low=0.7, high=1.3):
 def made(problems, device, narrow=torch.float32, **costs):
     """The pack of arrays or DenseProblems."""
     pack, errors = make(
-        [Item(X, Task(**costs)) for X in problems], device, narrow, streamed=False, limit=np.inf
+        [Item(X, Task(**costs), device) for X in problems], device, narrow, streamed=False, limit=np.inf
     )
     assert not errors
     return pack

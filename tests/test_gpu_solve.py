@@ -412,10 +412,10 @@ def test_packs_are_as_good_as_one_by_one(backend, problems, monkeypatch, memory_
     assert len(done) < len(problems)  # some went together
 
 
-def test_packs_hold_what_fits_the_largest_first(problems, monkeypatch):
+def test_packs_hold_what_fits_the_largest_first(backend, problems, monkeypatch):
     monkeypatch.setattr("clusterfug.gpu.pack.resident_bytes", lambda n, d, itemsize: n)
     monkeypatch.setattr("clusterfug.gpu.pack.STARTS", 1)
-    items = [Item(X, Task()) for X in problems]
+    items = [Item(X, Task(), backend) for X in problems]
     assert list(plan(items, np.inf)) == [([5, 4, 1, 3, 0, 6, 2], False)]
     assert list(plan(items, 190)) == [([5], True), ([4, 1], False), ([3, 0, 6, 2], False)]
 

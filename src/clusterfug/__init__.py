@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clusterfug.bounds.bound import lower_bound
     from clusterfug.bounds.certificate import Certificate, LowerBound, verify_bound
+    from clusterfug.choice.search import Choice
     from clusterfug.estimator import DenseMulticut
     from clusterfug.graph import GraphProblem
     from clusterfug.many import SolveManyError, solve_many
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
     from clusterfug.problem import DenseProblem, objective
     from clusterfug.result import Clustering
     from clusterfug.solve import dense_multicut, multicut
+    from clusterfug.strength import local_alpha
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Certificate",
+    "Choice",
     "Clustering",
     "DenseMulticut",
     "DenseProblem",
@@ -29,6 +32,7 @@ __all__ = [
     "SolveManyError",
     "ThresholdPath",
     "dense_multicut",
+    "local_alpha",
     "lower_bound",
     "multicut",
     "objective",
@@ -39,6 +43,7 @@ __all__ = [
 
 _HOME = {
     "Certificate": "bounds.certificate",
+    "Choice": "choice.search",
     "Clustering": "result",
     "DenseMulticut": "estimator",
     "DenseProblem": "problem",
@@ -47,6 +52,7 @@ _HOME = {
     "SolveManyError": "many",
     "ThresholdPath": "path",
     "dense_multicut": "solve",
+    "local_alpha": "strength",
     "lower_bound": "bounds.bound",
     "multicut": "solve",
     "objective": "problem",

@@ -38,6 +38,15 @@ def count(name: str, value: object, minimum: int = 1) -> int:
     return int(value)
 
 
+def wish(name: str, value: object) -> tuple[int, int]:
+    """A number of clusters, or the range (low, high) that it shall be in."""
+    low, high = value if isinstance(value, tuple | list) and len(value) == 2 else (value, value)
+    low, high = count(name, low), count(name, high)
+    if low > high:
+        raise ValueError(f"{name} must be a number or (low, high), not ({low}, {high}): swap them")
+    return low, high
+
+
 def numeric(name: str, array: Any) -> NDArray[Any]:
     """An array of real numbers as it lies (a memory map stays one), or a TypeError."""
     if is_tensor(array):
@@ -152,29 +161,10 @@ def weights(values: Any, n: int) -> NDArray[np.float64]:
     return result
 
 
-def cost_columns(
-    n: int, threshold: float, alpha: Any, prefer: str, sample_weight: Any
-) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-    """What costs are made of beside features: the column, its sign (or minus the threshold), and weights.
-
-    A threshold is a column of ones with signature -threshold, rather than of sqrt(threshold) with -1: the
-    same costs, without the rounding of a square root.
-    """
-    one_of("prefer", prefer, ("small", "large"))
-    if alpha is None:
-        column, last = np.ones(n), -number("threshold", threshold)
-        if prefer == "large":
-            raise ValueError('prefer="large" goes with alpha; use a negative threshold instead')
-    else:
-        column, last = per_item("alpha", alpha, n), -1.0 if prefer == "small" else 1.0
-    return column, last, np.ones(n) if sample_weight is None else weights(sample_weight, n)
-
-
-def no_costs(
-    threshold: float, alpha: Any, prefer: str, sample_weight: Any, problem: str = "DenseProblem"
-) -> None:
-    """A problem brings its own costs."""
-    if (threshold, prefer) != (0.4, "small") or alpha is not None or sample_weight is not None:
+def no_costs(costs: Any, problem: str = "DenseProblem") -> None:
+    """A problem brings its own costs: none are given beside it."""
+    threshold, alpha, prefer, *others = costs
+    if (threshold, prefer) != (0.4, "small") or any(value is not None for value in (alpha, *others)):
         how = "give threshold, alpha, prefer, weights when making it"
         raise ValueError(f"X is a {problem}: {how if problem == 'DenseProblem' else 'it has its costs'}")
 

@@ -31,7 +31,7 @@ def solve_dense(X: Any, task: Task, callback: Progress | None) -> Clustering:
     if task.algorithm == "dapplaec":
         require_faiss()
     run = Run(task.algorithm)
-    problem = as_problem(X, *task.costs)
+    problem = as_problem(X, task.costs)
     bound = _bound(problem, task.refinement, task.bound, run, callback)
     found = _dense(problem, task, run, callback)
     return replace(found, bound=bound or found.bound)

@@ -19,20 +19,23 @@ class Demo(NamedTuple):
     files: tuple[Path, ...]
 
 
-def run_demo(folder: Path, threshold: float = 0.4) -> Demo:
+def run_demo(folder: Path, threshold: float | None = None) -> Demo:
     """Cluster the digits; write features, labels and a contact sheet of the clusters to a folder."""
     from sklearn.datasets import load_digits
     from sklearn.metrics import adjusted_mutual_info_score
 
-    checks.number("threshold", threshold)
+    if threshold is not None:
+        checks.number("threshold", threshold)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"cannot write to {folder}: it is not a folder")
     folder.mkdir(parents=True, exist_ok=True)
     digits = load_digits()
     raw = digits.data.astype(np.float32)
-    result = dense_multicut(prepare(raw, "cosine", mean_feature(raw)), threshold)
+    result = dense_multicut(
+        prepare(raw, "cosine", mean_feature(raw)), "auto" if threshold is None else threshold
+    )
     files = folder / "digits.npy", folder / "labels.npy", folder / "clusters.png"
-    write_instance(files[0], Features(raw), threshold)
+    write_instance(files[0], Features(raw), 0.4)
     write_labels(files[1], result.labels)
     images = (digits.images * (255 / 16)).astype(np.uint8)
     write_png(files[2], contact_sheet(images, result.labels))

@@ -9,9 +9,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from clusterfug import checks
 from clusterfug.assign import cluster_means, most_similar
+from clusterfug.options import CONTRACTIONS
 from clusterfug.preprocess import mean_feature, prepare
-from clusterfug.problem import DenseProblem
 from clusterfug.solve import dense_multicut
+from clusterfug.strength import alpha_of_new
 
 
 class DenseMulticut(ClusterMixin, BaseEstimator):
@@ -22,13 +23,22 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
 
     Parameters
     ----------
-    threshold : float, default=0.4
-        Similarity at which a pair neither attracts nor repels. Larger gives more clusters.
-        ``clusterfug inspect`` shows what share of pairs attracts at each threshold.
+    threshold : float, "local" or "auto", default=None
+        Similarity at which a pair neither attracts nor repels. Larger gives more clusters. "local" is one
+        for each sample: a share (`strictness`) of its mean similarity to its nearest samples. "auto"
+        chooses that share, too; `choice_` says why. The default is "auto", and 0.4 for the paper's
+        algorithms.
     alpha : float or array of shape (n_samples,), default=None
         Used instead of `threshold` when given: cost = <f_i, f_j> - alpha_i * alpha_j.
     prefer : {"small", "large"}, default="small"
         Sign of the alpha term; "large" adds it.
+    strictness : float, default=None
+        Of ``threshold="local"``, 0.6 unless given: larger gives more clusters.
+    n_neighbors : int, default=None
+        Nearest samples that a local threshold looks at: 100, or two thirds of the samples if that is less.
+    n_clusters : int or (low, high), default=None
+        A wish, met by making a local threshold as strict as it takes, and by joining clusters where none
+        gives the number. If there is no way, the nearest is returned, with a warning.
     metric : {"cosine", "inner_product"}, default="cosine"
         "cosine" scales rows to length 1 (a zero row stays zero); "inner_product" leaves them.
     center : bool, default=False
@@ -72,6 +82,8 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
     lower_bound_, gap_ : float or None
         No clustering has a smaller objective than `lower_bound_`; how far from it `objective_` is, as a
         share. None unless ``bound=True`` or ``algorithm="exact"``.
+    choice_ : Choice or None
+        How the strictness was chosen, if it was: candidates, their clusters and scores, and the reason.
     cluster_centers_ : array of shape (n_clusters_, n_features_in_)
         Mean feature of each cluster, after preprocessing.
     mean_ : array of shape (n_features_in_,) or None
@@ -94,10 +106,13 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        threshold: float = 0.4,
+        threshold: float | str | None = None,
         *,
         alpha: Any = None,
         prefer: str = "small",
+        strictness: float | None = None,
+        n_neighbors: int | None = None,
+        n_clusters: int | tuple[int, int] | None = None,
         metric: str = "cosine",
         center: bool = False,
         algorithm: str = "auto",
@@ -116,6 +131,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.threshold = threshold
         self.alpha = alpha
         self.prefer = prefer
+        self.strictness = strictness
+        self.n_neighbors = n_neighbors
+        self.n_clusters = n_clusters
         self.metric = metric
         self.center = center
         self.algorithm = algorithm
@@ -151,15 +169,19 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             sample_weight = checks.weights(sample_weight, len(X))
         self.mean_ = mean_feature(X, sample_weight) if self.center else None
         features = prepare(X, self.metric, self.mean_)
-        problem = DenseProblem(
+        threshold = self.threshold
+        if threshold is None:
+            plain = self.alpha is not None or self.algorithm in CONTRACTIONS
+            threshold = 0.4 if plain else "local" if self.strictness is not None else "auto"
+        self.result_ = dense_multicut(
             features,
-            self.threshold,
+            threshold,
             alpha=self.alpha,
             prefer=self.prefer,
             sample_weight=sample_weight,
-        )
-        self.result_ = dense_multicut(
-            problem,
+            strictness=self.strictness,
+            n_neighbors=self.n_neighbors,
+            n_clusters=self.n_clusters,
             algorithm=self.algorithm,
             refine=self.refine,
             init=self.init,
@@ -180,7 +202,13 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.lower_bound_ = self.result_.lower_bound
         self.gap_ = self.result_.gap
         self.n_iter_ = 1 + self.result_.n_iter
-        self.cluster_centers_ = cluster_means(features, self.labels_, problem.rows.weight)
+        self.choice_ = self.result_.choice
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        self.cluster_centers_ = cluster_means(features, self.labels_, weight)
+        self._around = None
+        if self.choice_ is not None:  # what it takes to give a new row its alpha
+            means = cluster_means(self.choice_.alpha[:, None], self.labels_, weight)
+            self._around = features, weight, means.astype(features.dtype), self.choice_.strictness
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
@@ -191,9 +219,16 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         """The cluster whose mean feature has the largest inner product with each row of X.
 
         Rows are preprocessed as in `fit`. There is never a new label; a row that was clustered may
-        be nearer to the mean of another cluster.
+        be nearer to the mean of another cluster. With a local threshold a row has an alpha, too, from
+        its nearest samples among those fitted, and the cluster of largest mean cost is its own.
         """
         check_is_fitted(self)
         X = checks.features(validate_data(self, X, dtype="numeric", reset=False))
         features = prepare(X, self.metric, self.mean_)
-        return most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))
+        means = self.cluster_centers_.astype(features.dtype, copy=False)
+        if self._around is not None:
+            fitted, weight, strengths, strictness = self._around
+            alpha = alpha_of_new(features, fitted, weight, strictness, self.n_neighbors)
+            features = np.column_stack([features, -np.sign(strictness) * alpha]).astype(features.dtype)
+            means = np.column_stack([means, strengths])
+        return most_similar(features, means)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.refinement.budget import Budget
 from clusterfug.result import compact
+from clusterfug.strength import Costs
 
 #: Our algorithms, and those of them that run on a GPU.
 OURS = ("fast", "auto", "best")
@@ -76,10 +77,13 @@ class Task:
     """What `dense_multicut` shall do, whatever the problem and wherever it runs; see there."""
 
     algorithm: str = "auto"
-    threshold: float = 0.4
+    threshold: float | str = 0.4
     alpha: Any = None
     prefer: str = "small"
     sample_weight: Any = None
+    strictness: float | None = None
+    n_neighbors: int | None = None
+    n_clusters: Any = None
     refine: bool = False
     init: Any = None
     k: int | None = None
@@ -95,6 +99,11 @@ class Task:
         checks.one_of("algorithm", self.algorithm, ALGORITHMS)
         checks.one_of("precision", self.precision, PRECISIONS)
         checks.flag("bound", self.bound)
+        self.wish = None if self.n_clusters is None else checks.wish("n_clusters", self.n_clusters)
+        if self.chooses:
+            self._check_choice()
+        else:
+            self.costs.check()
         if self.memory_limit is not None:
             self.memory_limit = checks.count("memory_limit", self.memory_limit)
         if self.k is not None:
@@ -111,6 +120,27 @@ class Task:
         )
 
     @property
-    def costs(self) -> tuple[float, Any, str, Any]:
-        """What defines the costs of features: threshold, alpha, prefer and sample_weight."""
-        return self.threshold, self.alpha, self.prefer, self.sample_weight
+    def costs(self) -> Costs:
+        """What defines the costs of features."""
+        return Costs(
+            self.threshold, self.alpha, self.prefer, self.sample_weight, self.strictness, self.n_neighbors
+        )
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the strictness of a local threshold is to be chosen, too."""
+        return self.wish is not None or (isinstance(self.threshold, str) and self.threshold == "auto")
+
+    def _check_choice(self) -> None:
+        what = "threshold='auto'" if self.wish is None else "n_clusters"
+        for name, usual in (("alpha", None), ("strictness", None), ("prefer", "small")):
+            if getattr(self, name) is not usual and getattr(self, name) != usual:
+                raise ValueError(f"{what} chooses a local threshold: leave out {name}")
+        if self.wish is None:
+            return
+        if self.threshold not in (0.4, "auto", "local"):
+            raise ValueError(
+                f"n_clusters chooses a local threshold: leave out threshold={self.threshold!r}"
+            )
+        if self.algorithm not in ON_GPU:
+            raise ValueError(f"n_clusters goes with {' and '.join(ON_GPU)}, not with {self.algorithm}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.kernels import Progress
 from clusterfug.options import OURS
-from clusterfug.result import INTERRUPTED, Clustering
+from clusterfug.result import INTERRUPTED, Clustering, agreement
 from clusterfug.solve import dense_multicut
 
 _AGAIN = ("time_limit", "device", "precision", "memory_limit")  # options of a second run from other labels
@@ -153,7 +153,4 @@ def threshold_path(
 
 
 def _agreement(results: list[Clustering]) -> NDArray[np.float64]:
-    from sklearn.metrics import adjusted_rand_score
-
-    agreement = (adjusted_rand_score(a.labels, b.labels) for a, b in pairwise(results))
-    return np.array([np.nan, *agreement])
+    return np.array([np.nan, *(agreement(a.labels, b.labels) for a, b in pairwise(results))])

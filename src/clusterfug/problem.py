@@ -15,6 +15,7 @@ from clusterfug import blocks, checks
 from clusterfug.assign import cluster_means, most_similar
 from clusterfug.costs import Rows, cost_inside, costs_to_items, own_costs, squared_norms, sum_rows
 from clusterfug.result import number_by_first_appearance
+from clusterfug.strength import Costs, cost_columns
 
 _WORK = 100_000_000  # numbers a kernel touches before it returns to Python, so that Ctrl-C works
 
@@ -34,8 +35,9 @@ class DenseProblem:
     X : array of shape (n, d)
         One row of features per item, used as it is (nothing is normalised). float32 and float64 in C
         order are not copied, memory maps included; float16 and small integers become float32.
-    threshold : float, default=0.4
-        The number subtracted from every inner product. Negative prefers larger clusters.
+    threshold : float or "local", default=0.4
+        The number subtracted from every inner product. Negative prefers larger clusters. "local" is one
+        per item that follows from the features, see `local_alpha`.
     alpha : float or array of shape (n,), optional
         Used instead of `threshold`: the paper's affinity strength, one number or one per item, >= 0.
         A scalar alpha with ``prefer="small"`` is ``threshold=alpha**2``.
@@ -44,24 +46,31 @@ class DenseProblem:
     sample_weight : array of shape (n,), optional
         Item i counts as that many items (>= 0). An item of weight 0 takes no part in the clustering
         and is labelled afterwards, like a new point.
+    strictness, n_neighbors
+        Of ``threshold="local"``: 0.6, and 100 or two thirds of the items, unless told otherwise.
     signature : array of shape (d,), optional
-        +1 or -1 per feature column; all +1 by default.
+        +1 or -1 per feature column; all +1 by default. It does not go with ``threshold="local"``.
     """
 
     def __init__(
         self,
         X: Any,
-        threshold: float = 0.4,
+        threshold: float | str = 0.4,
         *,
         alpha: Any = None,
         prefer: str = "small",
         sample_weight: Any = None,
+        strictness: float | None = None,
+        n_neighbors: int | None = None,
         signature: Any = None,
     ) -> None:
+        costs = Costs(threshold, alpha, prefer, sample_weight, strictness, n_neighbors)
+        if costs.is_local and signature is not None:
+            raise ValueError('signature does not go with threshold="local": leave one of them out')
         features = checks.features(X)
         n, d = features.shape
-        column, last, weight = checks.cost_columns(n, threshold, alpha, prefer, sample_weight)
-        self.threshold = -last if alpha is None else None
+        column, last, weight = cost_columns(features, costs)
+        self.threshold = -last if alpha is None and not costs.is_local else None
         signs = np.ones(d) if signature is None else checks.numeric("signature", signature)
         if signs.shape != (d,) or not np.all(np.abs(signs) == 1):
             raise ValueError(f"signature must be {d} numbers, each +1 or -1")
@@ -256,25 +265,28 @@ class DenseProblem:
 def objective(
     X: Any,
     labels: Any,
-    threshold: float = 0.4,
+    threshold: float | str = 0.4,
     *,
     alpha: Any = None,
     prefer: str = "small",
     sample_weight: Any = None,
+    strictness: float | None = None,
+    n_neighbors: int | None = None,
 ) -> float:
     """Objective of a clustering: the total cost of the pairs of items that `labels` separates.
 
     Parameters are those of `DenseProblem`, or X is a `DenseProblem`. Computed in float64 in O(n d).
     """
-    problem = as_problem(X, threshold, alpha, prefer, sample_weight)
+    costs = Costs(threshold, alpha, prefer, sample_weight, strictness, n_neighbors)
+    problem = as_problem(X, costs)
     return problem.objective(labels)
 
 
-def as_problem(X: Any, threshold: float, alpha: Any, prefer: str, sample_weight: Any) -> DenseProblem:
+def as_problem(X: Any, costs: Costs) -> DenseProblem:
     """X if it is a problem already (then it takes no cost options), else the problem of features X."""
     if not isinstance(X, DenseProblem):
-        return DenseProblem(X, threshold, alpha=alpha, prefer=prefer, sample_weight=sample_weight)
-    checks.no_costs(threshold, alpha, prefer, sample_weight)
+        return DenseProblem(X, **costs._asdict())
+    checks.no_costs(costs)
     return X
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import LowerBound
+    from clusterfug.choice.search import Choice
 
 #: One record per contraction: node j was merged into node i (i < j) at this cost. A node is named by
 #: the lowest item in it.
@@ -80,6 +81,8 @@ class Clustering:
         bound, and as a share of `inside`, which no constant flatters.
     optimal : bool
         Whether it is proven that no clustering is better, but for rounding.
+    choice : Choice or None
+        How strict a local threshold is, and why (``threshold="auto"`` or "local", ``n_clusters=``).
     trace : tuple of Phase
         Seconds, clusters and objective after each phase; and whether it is certain that no single move
         and no single join improves the clustering (``trace[-1].move_optimal``, ``join_optimal``).
@@ -94,6 +97,7 @@ class Clustering:
     seconds: float
     trace: tuple[Phase, ...]
     bound: "LowerBound | None" = None
+    choice: "Choice | None" = None
 
     @property
     def lower_bound(self) -> float | None:
@@ -138,3 +142,19 @@ def number_by_first_appearance(labels: NDArray[Any]) -> NDArray[np.int64]:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[inverse]
+
+
+def agreement(
+    labels: NDArray[np.int64], others: NDArray[np.int64], weight: NDArray[np.float64] | None = None
+) -> float:
+    """Adjusted Rand index of two clusterings 0..K-1: 1 if they are equal, about 0 if by chance."""
+
+    def pairs(of: NDArray[np.int64]) -> float:
+        sizes = np.bincount(of, weights=weight)
+        return float((sizes * (sizes - 1)).sum() / 2)
+
+    both = pairs(compact(labels * (int(others.max()) + 1) + others))
+    first, second, every = pairs(labels), pairs(others), pairs(np.zeros_like(labels))
+    expected = first * second / every if every > 0 else 0.0
+    most = (first + second) / 2
+    return (both - expected) / (most - expected) if most != expected else 1.0

@@ -17,11 +17,14 @@ __all__ = ["ALGORITHMS", "GRAPH_ALGORITHMS", "dense_multicut", "multicut"]
 
 def dense_multicut(
     X: Any,
-    threshold: float = 0.4,
+    threshold: float | str = 0.4,
     *,
     alpha: Any = None,
     prefer: str = "small",
     sample_weight: Any = None,
+    strictness: float | None = None,
+    n_neighbors: int | None = None,
+    n_clusters: int | tuple[int, int] | None = None,
     algorithm: str = "auto",
     refine: bool = False,
     init: Any = None,
@@ -47,10 +50,22 @@ def dense_multicut(
         One row of features per item, used as it is: normalise and centre them first if you want
         cosines (`DenseMulticut` does). See `DenseProblem` for X, threshold, alpha, prefer and
         sample_weight; a `DenseProblem` brings its own.
-    threshold : float, default=0.4
-        Similarity at which a pair neither attracts nor repels. Larger gives more clusters.
+    threshold : float, "local" or "auto", default=0.4
+        Similarity at which a pair neither attracts nor repels. Larger gives more clusters. "local" is one
+        for each item: a share (`strictness`) of its mean similarity to its nearest items, see
+        `local_alpha`. "auto" chooses the strictness, too, by up to five runs of "fast". The result has
+        a `choice` then, which says why.
     alpha, prefer, sample_weight
         The paper's affinity strength, its sign, and weights of items.
+    strictness : float, optional
+        Of ``threshold="local"``: larger gives more clusters, 0.6 by default.
+    n_neighbors : int, optional
+        Nearest items that a local threshold looks at: 100 by default, or two thirds of the items if that
+        is less.
+    n_clusters : int or (low, high), optional
+        A wish: a local threshold is made as strict as it takes, by up to eight runs, and if none gives the
+        number, clusters of a finer result are joined. If there is no way, the nearest result is
+        returned, with a warning. For "auto" and "fast".
     algorithm : {"auto", "fast", "best", "exact", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}
         "auto" by default.
 
@@ -123,6 +138,9 @@ def dense_multicut(
         alpha=alpha,
         prefer=prefer,
         sample_weight=sample_weight,
+        strictness=strictness,
+        n_neighbors=n_neighbors,
+        n_clusters=n_clusters,
         refine=refine,
         init=init,
         k=k,
@@ -135,6 +153,10 @@ def dense_multicut(
         bound=bound,
     )
     place = choose(device, algorithm, X)
+    if task.chooses or task.costs.is_local:
+        from clusterfug.choice.door import solve_chosen
+
+        return solve_chosen(X, task, place, callback)
     if place is not None:
         from clusterfug.gpu.solve import solve_one
 
@@ -143,7 +165,7 @@ def dense_multicut(
             return result
         from clusterfug.bounds.bound import lower_bound
 
-        costs = dict(zip(("threshold", "alpha", "prefer", "sample_weight"), task.costs, strict=True))
+        costs = task.costs._asdict()
         found = lower_bound(X, **costs, time_limit=time_limit, device=place, callback=callback)
         return replace(result, bound=found)
     from clusterfug.cpu import solve_dense

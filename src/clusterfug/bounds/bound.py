@@ -21,11 +21,13 @@ _MANY = 100_000  # items of which "auto" packs no triangles
 
 def lower_bound(
     X: Any,
-    threshold: float = 0.4,
+    threshold: float | str = 0.4,
     *,
     alpha: Any = None,
     prefer: str = "small",
     sample_weight: Any = None,
+    strictness: float | None = None,
+    n_neighbors: int | None = None,
     method: str = "auto",
     time_limit: float | None = None,
     memory_limit: int | None = None,
@@ -37,7 +39,8 @@ def lower_bound(
     Parameters
     ----------
     X : array or torch tensor of shape (n, d), DenseProblem or GraphProblem
-        The problem; it and `threshold` ... `sample_weight` are as for `dense_multicut`.
+        The problem; it and `threshold` ... `n_neighbors` are as for `dense_multicut` (but for a threshold
+        of "auto": bound that with ``bound=True`` there).
     method : {"auto", "trivial", "triangles"}, default="auto"
         "trivial" adds up the costs of all pairs that repel: one pass over all pairs, O(n d) memory.
         "triangles" packs triangles of two pairs that attract and one that repels, of which every clustering
@@ -88,6 +91,8 @@ def lower_bound(
         alpha=alpha,
         prefer=prefer,
         sample_weight=sample_weight,
+        strictness=strictness,
+        n_neighbors=n_neighbors,
         memory_limit=memory_limit,
     )
     if place is not None and method == "trivial":
@@ -96,7 +101,7 @@ def lower_bound(
         value, error = repulsion(X, task, place, callback)
         seconds = time.perf_counter() - begin
         return LowerBound(value - 2 * error, 2 * error, method, Certificate.empty(), seconds)
-    problem = problem_of(X, *task.costs)
+    problem = problem_of(X, task.costs)
     if method == "trivial":
         certificate = Certificate.empty()
     elif isinstance(problem, GraphProblem):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from clusterfug.bounds.pairs import Problem, Repulsion, pair_errors, problem_of, repulsion
 from clusterfug.kernels import Progress
 from clusterfug.problem import DenseProblem
+from clusterfug.strength import Costs
 
 _ROUNDING = float(np.finfo(np.float64).eps)
 
@@ -187,11 +188,13 @@ def _whole(problem: Problem, value: float) -> float:
 def verify_bound(
     X: Any,
     bound: LowerBound,
-    threshold: float = 0.4,
+    threshold: float | str = 0.4,
     *,
     alpha: Any = None,
     prefer: str = "small",
     sample_weight: Any = None,
+    strictness: float | None = None,
+    n_neighbors: int | None = None,
     callback: Progress | None = None,
 ) -> bool:
     """Whether a lower bound is proven by its certificate: it is added up again, in float64.
@@ -199,7 +202,7 @@ def verify_bound(
     Parameters
     ----------
     X : array of shape (n, d), DenseProblem or GraphProblem
-        The problem the bound is for; it and `threshold` ... `sample_weight` are as for `lower_bound`.
+        The problem the bound is for; it and `threshold` ... `n_neighbors` are as for `lower_bound`.
     bound : LowerBound
     callback : callable, optional
         Called as ``callback("bound", done, total)`` now and then.
@@ -215,7 +218,7 @@ def verify_bound(
     certificate = bound.certificate
     if certificate is None:
         raise ValueError(f"a bound of {bound.method} has no certificate: there is nothing to add up")
-    problem = problem_of(X, threshold, alpha, prefer, sample_weight)
+    problem = problem_of(X, Costs(threshold, alpha, prefer, sample_weight, strictness, n_neighbors))
     if not np.isfinite(bound.value) or not certificate.is_sound(problem.n):
         return False
     found = repulsion(problem, certificate.pairs, callback)

@@ -15,6 +15,7 @@ from clusterfug.costs import Floats, Ints
 from clusterfug.graph import GraphProblem
 from clusterfug.kernels import Progress, kernel
 from clusterfug.problem import DenseProblem, as_problem
+from clusterfug.strength import Costs
 
 _BLOCK = 1024  # rows and columns of one block: 8 MiB
 _ROUNDING = float(np.finfo(np.float64).eps)
@@ -22,12 +23,12 @@ _ROUNDING = float(np.finfo(np.float64).eps)
 Problem = DenseProblem | GraphProblem
 
 
-def problem_of(X: Any, threshold: float, alpha: Any, prefer: str, sample_weight: Any) -> Problem:
+def problem_of(X: Any, costs: Costs) -> Problem:
     """A graph as it is, or the problem of features."""
     if isinstance(X, GraphProblem):
-        checks.no_costs(threshold, alpha, prefer, sample_weight, "GraphProblem")
+        checks.no_costs(costs, "GraphProblem")
         return X
-    return as_problem(checks.on_host(X), threshold, alpha, prefer, sample_weight)
+    return as_problem(checks.on_host(X), costs)
 
 
 class Repulsion(NamedTuple):

@@ -14,18 +14,21 @@ from clusterfug.cli.shared import (
     FeaturesOrGraph,
     JsonOption,
     MetricOption,
+    NeighborsOption,
     Prefer,
     PreferOption,
+    StrictnessOption,
     ThresholdOption,
     WeightsOption,
     console,
-    dense_problem,
+    features_and_costs,
     finite,
     in_bytes,
     no_features,
     of_features,
     plain_table,
     progress,
+    threshold_of,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ class Method(StrEnum):
 def bound(
     features: FeaturesOrGraph,
     threshold: ThresholdOption = None,
+    strictness: StrictnessOption = None,
+    n_neighbors: NeighborsOption = None,
     alpha: AlphaOption = None,
     prefer: PreferOption = Prefer.small,
     weights: WeightsOption = None,
@@ -94,7 +99,7 @@ def bound(
     as_json: JsonOption = False,
 ) -> None:
     """Compute a lower bound on the objective of all clusterings, with a certificate."""
-    from clusterfug import LowerBound, checks, lower_bound, verify_bound
+    from clusterfug import DenseProblem, LowerBound, checks, lower_bound, verify_bound
     from clusterfug.graph import GraphProblem
     from clusterfug.instances import files
 
@@ -122,13 +127,24 @@ def bound(
     given = None if labels is None else files.read_labels(labels)
     problem: Any
     if isinstance(instance, GraphProblem):
-        used = of_features(threshold, alpha, prefer, weights, metric, center, device)
+        used = of_features(
+            threshold, strictness, n_neighbors, alpha, prefer, weights, metric, center, device
+        )
         no_features(features, used | {"--memory-limit": memory_limit is not None})
         problem = instance
     else:
-        problem = dense_problem(
-            instance, threshold, metric, center, alpha=alpha, prefer=prefer, weights=weights
+        array, costs = features_and_costs(
+            instance,
+            threshold_of(threshold),
+            metric,
+            center,
+            alpha=alpha,
+            prefer=prefer,
+            weights=weights,
+            strictness=strictness,
+            n_neighbors=n_neighbors,
         )
+        problem = DenseProblem(array, **costs)
     if given is not None:
         given = checks.labels(given, problem.n, str(labels))
     with progress("bound") as callback:

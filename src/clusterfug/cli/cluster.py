@@ -1,6 +1,7 @@
 """clusterfug cluster: features or a graph in, labels out."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,29 +20,52 @@ from clusterfug.cli.shared import (
     JsonOption,
     Metric,
     MetricOption,
+    NeighborsOption,
     Precision,
     PrecisionOption,
     Prefer,
     PreferOption,
-    ThresholdOption,
+    StrictnessOption,
     WeightsOption,
     console,
-    dense_problem,
+    features_and_costs,
     finite,
     in_bytes,
     no_features,
     of_features,
     plain_table,
     progress,
+    threshold_of,
 )
 
 if TYPE_CHECKING:
-    from clusterfug import Clustering
+    from clusterfug import Choice, Clustering
 
 
 def cluster(
     features: FeaturesOrGraph,
-    threshold: ThresholdOption = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            "-t",
+            metavar="NUMBER | local | auto",
+            help="Similarity at which a pair neither attracts nor repels: larger gives more clusters. "
+            "local is one for each item, from its neighbours; auto chooses how strict, and says why. "
+            "Default: auto; what a text file says; 0.4 for the paper's algorithms.",
+            show_default=False,
+        ),
+    ] = None,
+    strictness: StrictnessOption = None,
+    n_neighbors: NeighborsOption = None,
+    n_clusters: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N | LOW:HIGH",
+            help="A wish: a local threshold is made as strict as it takes to have so many clusters.",
+            show_default=False,
+        ),
+    ] = None,
     alpha: AlphaOption = None,
     prefer: PreferOption = Prefer.small,
     weights: WeightsOption = None,
@@ -116,7 +140,10 @@ def cluster(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="With --thresholds: write the table as a picture, .png.", show_default=False),
+        typer.Option(
+            help="With --thresholds, or where the strictness is chosen: draw what was tried, .png.",
+            show_default=False,
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -134,11 +161,13 @@ def cluster(
     from clusterfug.gpu.device import choose
     from clusterfug.graph import GraphProblem
     from clusterfug.instances import files
-    from clusterfug.options import ALGORITHMS, GRAPH_ALGORITHMS
+    from clusterfug.options import ALGORITHMS, CONTRACTIONS, GRAPH_ALGORITHMS
     from clusterfug.solve import dense_multicut, multicut
 
     if alpha is not None and threshold is not None:
         raise ValueError("give --threshold or --alpha, not both")
+    threshold_of(threshold)
+    wish = None if n_clusters is None else _wish(n_clusters)
     checks.one_of("algorithm", algorithm, ALGORITHMS)
     if k is not None:
         checks.count("k", k)
@@ -147,7 +176,9 @@ def cluster(
     inputs = tuple(Path(path) for path in (features, weights, alpha, init) if path)
     values = None
     if thresholds is not None:
-        unused = {"--threshold": threshold, "--alpha": alpha, "--output": output, "--init": init}
+        unused: dict[str, Any] = {"--threshold": threshold, "--alpha": alpha, "--output": output}
+        unused |= {"--init": init}
+        unused |= {"--strictness": strictness, "--n-neighbors": n_neighbors, "--n-clusters": n_clusters}
         for option, given in (unused | {"--bound": bound or None}).items():
             if given is not None:
                 raise ValueError(f"--thresholds makes a table: it does not go with {option}")
@@ -155,8 +186,6 @@ def cluster(
     if plot is not None:
         from clusterfug.plots import require_matplotlib
 
-        if values is None:
-            raise ValueError("--plot goes with --thresholds")
         require_matplotlib()
         files.check_writable(plot, (".png",), inputs)
     if output is not None:
@@ -172,9 +201,13 @@ def cluster(
         "bound": bound,
     }
     if isinstance(instance, GraphProblem):
-        used = of_features(threshold, alpha, prefer, weights, metric, center, device)
+        used = of_features(
+            threshold, strictness, n_neighbors, alpha, prefer, weights, metric, center, device
+        )
         used |= {
             "--thresholds": thresholds is not None,
+            "--n-clusters": n_clusters is not None,
+            "--plot": plot is not None,
             "--ann": ann != Index.hnsw,
             "-k": k is not None,
             "--precision": precision != Precision.fast,
@@ -193,19 +226,42 @@ def cluster(
         }
     else:
         metric = metric or Metric(instance.metric)
+        told = (threshold, strictness, alpha, instance.threshold)
+        if values is None and algorithm not in CONTRACTIONS and told == (None,) * 4:
+            threshold = "auto"
+        if plot is not None and values is None and wish is None and threshold != "auto":
+            raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
         options |= {"k": k, "ann": ann, "device": place, "precision": precision, "memory_limit": limit}
-        problem = dense_problem(
-            instance, threshold, metric, center, alpha=alpha, prefer=prefer, weights=weights
+        array, costs = features_and_costs(
+            instance,
+            threshold_of(threshold),
+            metric,
+            center,
+            alpha=alpha,
+            prefer=prefer,
+            weights=weights,
+            strictness=strictness,
+            n_neighbors=n_neighbors,
         )
         if values is not None:
-            show_path(problem, values, options, plot, as_json)
+            show_path(array, costs["sample_weight"], values, options, plot, as_json)
             return
-        with progress() as callback:
-            result = dense_multicut(problem, init=start, callback=callback, **options)
-        about = {"n": problem.n, "d": problem.d, "threshold": problem.threshold, "device": place}
+        with progress() as callback, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a wish that is not met: the table says so
+            result = dense_multicut(
+                array, **costs, n_clusters=wish, init=start, callback=callback, **options
+            )
+        about = {"n": array.shape[0], "d": array.shape[1], "threshold": costs["threshold"], "device": place}
         if alpha is not None:
-            about |= {"alpha": alpha, "prefer": prefer.value}
+            about |= {"threshold": None, "alpha": alpha, "prefer": prefer.value}
         about |= {"metric": metric.value, "center": center}
+        if result.choice is not None:
+            about |= _choice(result.choice)
+            if plot is not None:
+                from clusterfug.plots import plot_choice
+
+                with files.complete(plot) as part:
+                    plot_choice(result.choice, part)
     if output is not None:
         files.write_labels(output, result.labels)
     if as_json:
@@ -240,6 +296,27 @@ def _range(text: str) -> NDArray[np.float64]:
     return values
 
 
+def _wish(text: str) -> int | tuple[int, int]:
+    """N or LOW:HIGH as numbers."""
+    try:
+        numbers = [int(part) for part in text.split(":")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (1, 2):
+        raise ValueError(f"--n-clusters must be N or LOW:HIGH (140:160), not {text!r}")
+    return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
+
+
+def _choice(choice: "Choice") -> dict[str, Any]:
+    """How strict a local threshold is, and why, as JSON."""
+    return {
+        "strictness": choice.strictness,
+        "reason": choice.reason,
+        "met": choice.met,
+        "candidates": choice.rows(),
+    }
+
+
 def _print(result: "Clustering", output: Path | None) -> None:
     sizes = np.sort(np.bincount(result.labels))[::-1]
     table = plain_table()
@@ -247,6 +324,8 @@ def _print(result: "Clustering", output: Path | None) -> None:
     table.add_row("clusters", f"{result.n_clusters:,}")
     table.add_row("largest", ", ".join(f"{size:,}" for size in sizes[:5]))
     table.add_row("alone", f"{int(np.count_nonzero(sizes == 1)):,}")
+    if result.choice is not None:
+        table.add_row("threshold", f"local, {result.choice.reason}")
     table.add_row("objective", f"{result.objective:,.2f}")
     table.add_row("inside", f"{result.inside:,.2f}")
     if result.gap is not None:
@@ -266,4 +345,4 @@ def _certificate(result: "Clustering") -> str:
     last = result.trace[-1]
     if last.move_optimal and last.join_optimal:
         return "; no single move or join improves it"
-    return "" if last.name == "contraction" else "; stopped early"
+    return "" if last.name in ("contraction", "joins") else "; stopped early"

@@ -15,8 +15,14 @@ def demo(
         Path, typer.Option("--output", "-o", help="Folder for features, labels and picture.")
     ] = Path("clusterfug-demo"),
     threshold: Annotated[
-        float, typer.Option("--threshold", "-t", help="Larger gives more clusters.")
-    ] = 0.4,
+        float | None,
+        typer.Option(
+            "--threshold",
+            "-t",
+            help="Larger gives more clusters. By default it is chosen, one for each item.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Cluster scikit-learn's 1,797 handwritten digits; write labels and a picture of the clusters."""
     from clusterfug.demo import run_demo
@@ -37,5 +43,7 @@ def demo(
         f"{result.seconds:.2f}",
     )
     console().print(table)
+    if result.choice is not None:
+        console().print(f"threshold: local, {result.choice.reason}", style="dim")
     for path in done.files:
         typer.echo(f"wrote {path}")

@@ -15,10 +15,13 @@ from clusterfug.cli.shared import (
     CenterOption,
     JsonOption,
     MetricOption,
+    NeighborsOption,
+    StrictnessOption,
     ThresholdOption,
     console,
-    dense_problem,
+    features_and_costs,
     plain_table,
+    threshold_of,
 )
 
 if TYPE_CHECKING:
@@ -50,18 +53,22 @@ def evaluate(
         Path | None, typer.Option(help=f"To say what the clustering costs. {FEATURES}", show_default=False)
     ] = None,
     threshold: ThresholdOption = None,
+    strictness: StrictnessOption = None,
+    n_neighbors: NeighborsOption = None,
     metric: MetricOption = None,
     center: CenterOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say how large clusters are, how well they agree with known classes, and what they cost."""
-    from clusterfug import evaluation
+    from clusterfug import DenseProblem, evaluation
     from clusterfug.instances import files
     from clusterfug.instances.classes import read_classes
 
     if features is None:
         of_features = {
             "--threshold": threshold is not None,
+            "--strictness": strictness is not None,
+            "--n-neighbors": n_neighbors is not None,
             "--metric": metric is not None,
             "--center": center,
         }
@@ -82,8 +89,16 @@ def evaluate(
         if not isinstance(instance, files.Features):
             raise ValueError(f"{features} holds a graph, not features")
         _check_same_items(labels, len(given), features, len(np.atleast_1d(instance.array)))
-        problem = dense_problem(instance, threshold, metric, center)
-        about = {"threshold": problem.threshold, "metric": metric or instance.metric, "center": center}
+        array, costs = features_and_costs(
+            instance,
+            threshold_of(threshold),
+            metric,
+            center,
+            strictness=strictness,
+            n_neighbors=n_neighbors,
+        )
+        problem = DenseProblem(array, **costs)
+        about = {"threshold": costs["threshold"], "metric": metric or instance.metric, "center": center}
     found = evaluation.evaluate(given, known, problem)
     if as_json:
         typer.echo(json.dumps(found.as_dict() | about))
@@ -118,7 +133,7 @@ def _print(found: "Evaluation", labels: Path, truth: Path | None, about: dict[st
         cost.add_row("all singletons", f"{found.cost.all_singletons:,.2f}")
         cost.add_row("inside", f"{found.cost.inside:,.2f}")
         centred = "centred " if about["center"] else ""
-        cost.add_row("threshold", f"{about['threshold']:g} ({centred}{about['metric']})")
+        cost.add_row("threshold", f"{about['threshold']} ({centred}{about['metric']})")
         out.print(cost)
     out.print()
     out.print(_histogram(found))

@@ -12,11 +12,10 @@ from clusterfug.cli.shared import console, progress
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clusterfug import DenseProblem
-
 
 def show_path(
-    problem: "DenseProblem",
+    features: "NDArray[Any]",
+    weights: "NDArray[Any] | None",
     thresholds: "NDArray[Any]",
     options: dict[str, Any],
     plot: Path | None,
@@ -29,9 +28,9 @@ def show_path(
 
     with progress() as callback:
         path = threshold_path(
-            problem.rows.features,
+            features,
             thresholds,
-            sample_weight=problem.rows.weight,
+            sample_weight=weights,
             callback=callback,
             **options,
         )
@@ -41,8 +40,8 @@ def show_path(
     if as_json:
         plotted = None if plot is None else str(plot)
         about = {
-            "n": problem.n,
-            "d": problem.d,
+            "n": features.shape[0],
+            "d": features.shape[1],
             "algorithm": path[0].algorithm,
             "device": options["device"],
         }

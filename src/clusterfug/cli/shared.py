@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from clusterfug import DenseProblem
+    from numpy.typing import NDArray
+
     from clusterfug.instances.files import Features
 
 
@@ -52,12 +53,28 @@ FeaturesOrGraph = Annotated[
     ),
 ]
 ThresholdOption = Annotated[
-    float | None,
+    str | None,
     typer.Option(
         "--threshold",
         "-t",
-        help="Similarity at which a pair neither attracts nor repels: larger gives more clusters. "
-        "Default: 0.4, or what a text file says.",
+        metavar="NUMBER | local",
+        help="Similarity at which a pair neither attracts nor repels: larger gives more clusters. local is "
+        "one for each item, from its neighbours. Default: 0.4, or what a text file says.",
+        show_default=False,
+    ),
+]
+StrictnessOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Of a local threshold: the share of the similarity to its neighbours at which an item is "
+        "neutral. Larger gives more clusters. Default: 0.6.",
+        show_default=False,
+    ),
+]
+NeighborsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Nearest items that a local threshold looks at. Default: 100, or two thirds of the items.",
         show_default=False,
     ),
 ]
@@ -115,24 +132,36 @@ def plain_table() -> Table:
     return table
 
 
-def dense_problem(
+def threshold_of(text: str | None) -> float | str | None:
+    """What --threshold says."""
+    if text is None or text in ("local", "auto"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--threshold must be a number, local or auto, not {text!r}") from None
+
+
+def features_and_costs(
     instance: "Features",
-    threshold: float | None,
+    threshold: float | str | None,
     metric: Metric | None,
     center: bool,
     *,
     alpha: str | None = None,
     prefer: Prefer = Prefer.small,
     weights: Path | None = None,
-) -> "DenseProblem":
-    """The problem that a file of features and the options describe."""
+    strictness: float | None = None,
+    n_neighbors: int | None = None,
+) -> tuple["NDArray[Any]", dict[str, Any]]:
+    """What a file of features and the options describe, as `DenseProblem` takes it."""
     from clusterfug import checks
     from clusterfug.instances import files
     from clusterfug.preprocess import mean_feature, prepare
-    from clusterfug.problem import DenseProblem
 
     if threshold is None:
-        threshold = 0.4 if instance.threshold is None else instance.threshold
+        local = strictness is not None and alpha is None
+        threshold = "local" if local else 0.4 if instance.threshold is None else instance.threshold
     array = checks.features(instance.array)
     weight = None if weights is None else checks.weights(files.read_column(weights), len(array))
     strength: Any = alpha
@@ -143,7 +172,15 @@ def dense_problem(
             strength = files.read_column(Path(alpha))
     mean = mean_feature(array, weight) if center else None
     features = prepare(array, metric or instance.metric, mean)
-    return DenseProblem(features, threshold, alpha=strength, prefer=prefer, sample_weight=weight)
+    costs = {
+        "threshold": threshold,
+        "alpha": strength,
+        "prefer": prefer,
+        "sample_weight": weight,
+        "strictness": strictness,
+        "n_neighbors": n_neighbors,
+    }
+    return features, costs
 
 
 def in_bytes(gib: float | None) -> int | None:
@@ -159,7 +196,9 @@ def finite(number: float | None) -> float | None:
 
 
 def of_features(
-    threshold: float | None,
+    threshold: float | str | None,
+    strictness: float | None,
+    n_neighbors: int | None,
     alpha: str | None,
     prefer: Prefer,
     weights: Path | None,
@@ -172,6 +211,8 @@ def of_features(
 
     return {
         "--threshold": threshold is not None,
+        "--strictness": strictness is not None,
+        "--n-neighbors": n_neighbors is not None,
         "--alpha": alpha is not None,
         "--prefer": prefer != Prefer.small,
         "--weights": weights is not None,

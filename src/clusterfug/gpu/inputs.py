@@ -14,6 +14,7 @@ from torch import Tensor
 
 from clusterfug import checks
 from clusterfug.options import Task
+from clusterfug.strength import cost_columns
 
 #: Starts of `auto` where a problem is small.
 STARTS = 8
@@ -24,17 +25,17 @@ _WIDE = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)  #
 class Item:
     """Features, costs, weights and first labels of one problem."""
 
-    def __init__(self, X: Any, task: Task) -> None:
+    def __init__(self, X: Any, task: Task, device: torch.device) -> None:
         signs: NDArray[np.float64]
         if checks.is_problem(X, "DenseProblem"):
-            checks.no_costs(*task.costs)
+            checks.no_costs(task.costs)
             features, self.column, self.weight, signature = X.rows
             signs, self.last = signature[:-1], float(signature[-1])
             self.features = _as_tensor(features)  # (n, d) as they lie, here or on the device
         else:
             self.features = _rows(X)
             signs = np.ones(0)
-            self.column, self.last, self.weight = checks.cost_columns(len(self.features), *task.costs)
+            self.column, self.last, self.weight = cost_columns(self.features, task.costs, device)
         self.signs = signs if np.any(signs < 0) else None
         init = task.refinement.init
         self._several = task.algorithm == "auto" and init is None

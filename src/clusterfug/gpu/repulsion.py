@@ -22,7 +22,7 @@ _ADDITIONS = 2048  # one after the other in a block, at most: a device adds up a
 
 def repulsion(X: Any, task: Task, device: torch.device, callback: Progress | None) -> tuple[float, float]:
     """The sum, and its rounding error at most. Features that do not fit on the device are streamed."""
-    item = Item(X, task)
+    item = Item(X, task, device)
     limit = memory(device, task.memory_limit)
     streamed = resident_bytes(item.n, item.d, item.dtype.itemsize) > limit
     with torch.cuda.device(device) if device.type == "cuda" else nullcontext():

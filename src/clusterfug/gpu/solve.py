@@ -41,7 +41,7 @@ def solve_packed(
     wrong: dict[int, Outcome] = {}
     for t, X in enumerate(problems):
         try:
-            items[t] = Item(X, task)
+            items[t] = Item(X, task, device)
         except Exception as error:
             wrong[t] = error
     if wrong:

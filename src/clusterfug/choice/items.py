@@ -1,0 +1,112 @@
+"""Items as a choice sees them, wherever their features are: neighbours, sums of clusters, silhouettes."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import checks
+from clusterfug.options import Task
+from clusterfug.strength import Neighbourhood, neighbourhood
+
+if TYPE_CHECKING:
+    import torch
+
+_SAMPLE = 3000  # items that the silhouette is taken of
+_BLOCK = 1 << 23  # similarities at a time
+
+
+class Items(NamedTuple):
+    features: Any  # an array, or a tensor
+    weight: NDArray[np.float64]
+    around: Neighbourhood
+    rows: Callable[[NDArray[np.int64]], NDArray[np.float64]]  # features of some items
+    sums: Callable[[NDArray[np.int64]], NDArray[np.float64]]  # of weight times features, by label 0..K-1
+
+    @property
+    def n(self) -> int:
+        return len(self.weight)
+
+    def alpha(self, strictness: float) -> NDArray[np.float64]:
+        """Affinity strengths; of a negative strictness they are added, not subtracted."""
+        return np.sqrt(abs(strictness) * self.around.similarity)
+
+    def strengths(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the affinity strengths of each cluster add up to, at a strictness of 1."""
+        return np.bincount(labels, weights=self.weight * self.alpha(1.0)).astype(np.float64, copy=False)
+
+    def inside(self, labels: NDArray[np.int64], strictness: float) -> float:
+        """Total cost of the pairs that share a label."""
+        own = self.weight**2 * (self.around.squares - strictness * self.around.similarity)
+        strengths = (self.strengths(labels) ** 2).sum()
+        return float((self.sums(labels) ** 2).sum() - strictness * strengths - own.sum()) / 2
+
+
+def items_of(X: Any, task: Task, place: "torch.device | None") -> Items:
+    if checks.is_problem(X, "DenseProblem"):
+        raise ValueError("X is a DenseProblem, which has its costs: give features to choose a threshold")
+    return _on_host(X, task) if place is None else _on_device(X, task, place)
+
+
+def _on_host(X: Any, task: Task) -> Items:
+    from clusterfug.problem import DenseProblem
+
+    problem = DenseProblem(checks.on_host(X), 0.0, sample_weight=task.sample_weight)
+    features, weight = problem.rows.features, problem.rows.weight
+    return Items(
+        features,
+        weight,
+        neighbourhood(features, weight, task.n_neighbors),
+        lambda items: features[items].astype(np.float64),
+        lambda labels: problem.contract(labels).rows.features,
+    )
+
+
+def _on_device(X: Any, task: Task, device: "torch.device") -> Items:
+    from clusterfug.gpu.inputs import Item
+    from clusterfug.gpu.neighbourhood import rows_on_host, sums_on_device
+
+    item = Item(X, Task(sample_weight=task.sample_weight), device)
+    item.complain()
+    features, weight = item.features, item.weight
+    return Items(
+        features,
+        weight,
+        neighbourhood(features, weight, task.n_neighbors, device),
+        lambda items: rows_on_host(features, items),
+        lambda labels: sums_on_device(features, weight, labels, device),
+    )
+
+
+def silhouette(items: Items, labels: NDArray[np.int64]) -> float:
+    """How much more similar items are to their own cluster than to the next, from -1 to 1; 0 if alone.
+
+    The mean over a sample, evenly spread, of (a - b) / max(s - a, s - b): a is the mean similarity to the
+    item's own cluster, b to that of the others which is most similar, s to itself.
+    """
+    sizes = np.bincount(labels, weights=items.weight)
+    some = np.flatnonzero(sizes)
+    if len(some) == 1:
+        return 0.0
+    present = np.flatnonzero(items.weight)
+    sample = present[np.linspace(0, len(present) - 1, min(_SAMPLE, len(present))).astype(np.int64)]
+    means = items.sums(labels) / np.maximum(sizes, np.finfo(np.float64).tiny)[:, None]
+    values = np.zeros(len(sample))
+    step = max(1, _BLOCK // len(sizes))
+    for start in range(0, len(sample), step):
+        part = sample[start : start + step]
+        own, square = labels[part], items.around.squares[part]
+        itself = np.minimum(items.weight[part], 1.0)
+        others = sizes[own] - itself
+        alone = others <= 1e-9 * sizes[own]
+        similar = items.rows(part) @ means.T
+        mine = np.arange(len(part)), own
+        a = (similar[mine] * sizes[own] - itself * square) / np.where(alone, 1.0, others)
+        similar[:, sizes == 0] = -np.inf
+        similar[mine] = -np.inf
+        b = similar.max(axis=1)
+        scale = np.maximum(np.maximum(square - a, square - b), np.abs(a - b))
+        counts = ~alone & (scale > 0)
+        values[start : start + step][counts] = (a - b)[counts] / scale[counts]
+    return float(np.average(values, weights=items.weight[sample]))

@@ -1,0 +1,135 @@
+"""n_clusters=: as strict as it takes, and clusters joined where no strictness gives the number."""
+
+import time
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.choice.search import Candidate, Search
+from clusterfug.result import MERGE, Clustering, Phase, number_by_first_appearance
+from clusterfug.strength import STRICTNESS
+
+_TRIES = 8
+_FINER = (2, 4)  # times as many clusters as wished for are good to join
+_MOST_JOINED = 8192  # clusters: their similarities are 512 MiB
+_BLOCK = 1 << 23  # quotients at a time
+
+
+def as_wished(search: Search) -> Clustering:
+    """As many clusters as wished for, or as near to it as can be.
+
+    Where no candidate has the number itself, a finer one is taken, and its clusters are joined in the order
+    in which they would join as strictness falls.
+    """
+    task = search.task
+    assert task.wish is not None
+    low, high = task.wish
+    if high > search.items.n:
+        raise ValueError(f"n_clusters is {high}, but there are only {search.items.n} items")
+    fewest, most = _FINER[0] * high, _FINER[1] * high
+    lenient, strict, strictness = 0.0, np.inf, STRICTNESS
+    while True:
+        found = search.attempt(strictness, task.algorithm)
+        count = found.n_clusters
+        if low <= count <= high:
+            reason = f"{count:,} clusters as wished, at strictness {strictness:.2g}"
+            return search.chosen(found.result, strictness, reason)
+        if fewest <= count <= most or count == search.items.n or len(search.tried) == _TRIES:
+            break
+        if count < fewest:
+            lenient = strictness
+        else:
+            strict = strictness
+        if strict == np.inf:
+            strictness = lenient / STRICTNESS
+        elif lenient == 0.0:
+            strictness = strict * STRICTNESS
+        else:
+            strictness = float(np.sqrt(lenient * strict))
+    finer = [c for c in search.tried if high < c.n_clusters <= _MOST_JOINED]
+    if finer:
+        enough = [c for c in finer if c.n_clusters >= fewest]
+        start = enough[0] if enough else finer[-1]
+        result, strictness = _joined(search, start, high)
+        reason = (
+            f"{high:,} clusters as wished: {start.n_clusters:,} at strictness {start.strictness:.2g}, "
+            f"and the most similar of them joined, down to strictness {strictness:.2g}"
+        )
+        return search.chosen(result, strictness, reason)
+    nearest = min(search.tried, key=lambda c: max(low / c.n_clusters, c.n_clusters / high))
+    reason = (
+        f"no strictness tried gives {low:,}{'' if low == high else f' to {high:,}'} clusters: "
+        f"the nearest is {nearest.n_clusters:,}, at {nearest.strictness:.2g}"
+    )
+    warnings.warn(reason, UserWarning, stacklevel=4)
+    return search.chosen(nearest.result, nearest.strictness, reason, met=False)
+
+
+def _joined(search: Search, start: Candidate, count: int) -> tuple[Clustering, float]:
+    """The clusters of a candidate joined until so many are left, and the strictness at which they are."""
+    begin = time.perf_counter()
+    items = search.items
+    sums = items.sums(start.labels)
+    of, strictness = join(sums @ sums.T, items.strengths(start.labels), count)
+    labels = number_by_first_appearance(of[start.labels])
+    inside = items.inside(labels, strictness)
+    objective = items.inside(np.zeros_like(labels), strictness) - inside
+    joins = Phase("joins", time.perf_counter() - begin, count, objective, False, True)
+    result = Clustering(
+        labels=labels,
+        objective=objective,
+        inside=inside,
+        merges=np.empty(0, dtype=MERGE),
+        algorithm=start.result.algorithm,
+        n_iter=0,
+        seconds=0.0,
+        trace=(*start.result.trace, joins),
+    )
+    return result, strictness
+
+
+def join(
+    similarities: NDArray[np.float64], strengths: NDArray[np.float64], count: int
+) -> tuple[NDArray[np.int64], float]:
+    """Join clusters until `count` are left: which cluster each one is in, and the strictness at the end.
+
+    Two clusters attract where their similarity is more than strictness times the product of their
+    strengths; so as strictness falls, those of largest quotient join first. Similarities and strengths
+    add up when they do. (Both arrays are used up.)
+    """
+    k = len(strengths)
+    of, alive = np.arange(k), np.ones(k, dtype=bool)
+    partner, best = np.zeros(k, dtype=np.int64), np.full(k, -np.inf)
+
+    def look(rows: NDArray[np.int64]) -> None:
+        """Find the best partners of some clusters."""
+        step = max(1, _BLOCK // k)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            products = strengths[some, None] * strengths
+            # Without strength there is no quotient: such clusters join last of all.
+            quotients = np.full(products.shape, np.finfo(np.float64).min)
+            np.divide(similarities[some], products, out=quotients, where=products > 0)
+            quotients[:, ~alive] = -np.inf
+            here = np.arange(len(some))
+            quotients[here, some] = -np.inf
+            partner[some] = quotients.argmax(axis=1)
+            best[some] = quotients[here, partner[some]]
+
+    look(np.arange(k))
+    last = best.max()
+    for _ in range(k - count):
+        i = int(best.argmax())
+        j, last = int(partner[i]), best[i]
+        similarities[i] += similarities[j]
+        similarities[:, i] += similarities[:, j]
+        strengths[i] += strengths[j]
+        of[of == j] = i
+        alive[j], best[j] = False, -np.inf
+        # A joined quotient is a mean of two: whoever has a better partner than both keeps it.
+        stale = alive & ((partner == i) | (partner == j))
+        stale[i] = True
+        look(np.flatnonzero(stale))
+    following = best.max() if count > 1 else last
+    return of, float((last + following) / 2)

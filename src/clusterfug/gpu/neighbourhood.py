@@ -1,0 +1,86 @@
+"""How similar items are to their neighbours, and sums of clusters: what choosing a strictness looks at."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clusterfug.strength import mean_of_nearest, near
+
+_ROWS = 4096  # of one block of similarities
+_COLUMNS = 1 << 15
+_ASKED = 1 << 17  # items that neighbours are searched among, at most
+_BLOCK = 1 << 26  # numbers of a block of features
+
+
+def on_device(
+    features: Tensor,
+    weight: NDArray[np.float64],
+    present: NDArray[np.int64],
+    m: int,
+    device: torch.device,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Mean similarities to m neighbours and to the nearest of them, and squares, of the items present.
+
+    Of many items every s-th is asked, and m / s of these are neighbours: about the same mean.
+    """
+    n = len(present)
+    stride = -(-n // _ASKED)
+    asked = np.arange(0, n, stride)
+    m = -(-m // stride)
+    dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
+    columns = _rows(features, present[asked], device, dtype)
+    counts = torch.from_numpy(weight[present[asked]]).to(device)
+    found = np.empty((3, n))
+    for start in range(0, n, _ROWS):
+        stop = min(n, start + _ROWS)
+        rows = _rows(features, present[start:stop], device, dtype)
+        best, ids = _nearest(rows, columns, start, stride, min(m, len(asked) - 1))
+        squares = rows.double().square().sum(1)
+        copies = torch.from_numpy(weight[present[start:stop]]).to(device).sub(1).clip(0)
+        similar = best.double(), counts[ids], copies, squares
+        parts = mean_of_nearest(*similar, m), mean_of_nearest(*similar, near(m)), squares
+        found[:, start:stop] = torch.stack(parts).cpu().numpy()
+    return found[0], found[1], found[2]
+
+
+def _nearest(rows: Tensor, columns: Tensor, start: int, stride: int, m: int) -> tuple[Tensor, Tensor]:
+    """The m columns most similar to each row, best first; row start + r is column (start + r) / stride."""
+    best = rows.new_full((len(rows), m), -torch.inf)
+    ids = torch.zeros((len(rows), m), dtype=torch.int64, device=rows.device)
+    for left in range(0, len(columns), _COLUMNS):
+        block = rows @ columns[left : left + _COLUMNS].T
+        own = torch.arange(start, start + len(rows), device=rows.device)
+        at = own.div(stride, rounding_mode="floor") - left
+        here = (own % stride == 0) & (at >= 0) & (at < block.shape[1])
+        block[here.nonzero()[:, 0], at[here]] = -torch.inf
+        some, places = block.topk(min(m, block.shape[1]), dim=1)
+        best, order = torch.cat([best, some], dim=1).topk(m, dim=1)
+        ids = torch.cat([ids, places + left], dim=1).gather(1, order)
+    return best, ids
+
+
+def sums_on_device(
+    features: Tensor, weight: NDArray[np.float64], labels: NDArray[np.int64], device: torch.device
+) -> NDArray[np.float64]:
+    """(K, d) sums of weight times features of the clusters 0..K-1."""
+    n, d = features.shape
+    sums = torch.zeros((int(labels.max()) + 1, d), dtype=torch.float64, device=device)
+    step = max(1, _BLOCK // d)
+    for start in range(0, n, step):
+        rows = features[start : start + step].to(device).double()
+        rows *= torch.from_numpy(weight[start : start + step]).to(device)[:, None]
+        sums.index_add_(0, torch.from_numpy(labels[start : start + step]).to(device), rows)
+    return sums.cpu().numpy()
+
+
+def rows_on_host(features: Tensor, items: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Features of some items as an array."""
+    return _rows(features, items, torch.device("cpu"), torch.float64).numpy()
+
+
+def _rows(features: Tensor, items: NDArray[np.int64], device: Any, dtype: torch.dtype) -> Tensor:
+    """Features of some items, brought to the device."""
+    return features[torch.from_numpy(items).to(features.device)].to(device, dtype)
