@@ -6,8 +6,9 @@ One command; it needs torch (and triton on a GPU), numpy and what clusterfug imp
 the device. Seconds are synchronised with the device: the median of some runs after a first one, which
 compiles the kernels (of a large problem it is of a twentieth of the items). G is the time of one product of
 all pairs at the measured rate of a bfloat16 GEMM; `fraction` is the share of that rate a run reaches with
-the passes that it counts. `--quick --device cpu` tries it all out on small CPU tensors; aims and limits are
-for full sizes on one H200. The JSON file is written after every row.
+the passes that it counts. One more run chooses its threshold ("auto"). `--quick --device cpu` tries it all
+out on small CPU tensors; aims and limits are for full sizes on one H200. The JSON file is written after
+every row.
 """
 
 import argparse
@@ -133,6 +134,9 @@ def measure(case, chosen, device):
     runs = [timed(lambda: solve(X), device) for _ in range(repeat)]
     found = [result for _, result in runs]
     last = found[-1].trace[-1]
+    peaked = peak(device)
+    auto_seconds, auto = timed(lambda: dense_multicut(X, "auto", device=device), device)
+    print(f"  threshold chosen in {auto_seconds:.3f} s: {auto.n_clusters:,} clusters, {auto.choice.reason}")
     on_cpu = getattr(case, "on_cpu", {}) if not chosen.quick else {}
     return {
         "name": case.name,
@@ -148,7 +152,13 @@ def measure(case, chosen, device):
         "move-optimal": last.move_optimal,
         "join-optimal": last.join_optimal,
         "passes": last.passes,
-        "peak GB": peak(device),
+        "peak GB": peaked,
+        "auto threshold": {
+            "seconds": auto_seconds,
+            "clusters": auto.n_clusters,
+            "strictness": auto.choice.strictness,
+            "tried": auto.choice.candidates.tolist(),
+        },
         "peak limit": getattr(case, "memory", None),
         "features GB": X.nbytes / 1e9,
         "same labels": same([[result] for result in (found if large else [first, *found])]),

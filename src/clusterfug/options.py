@@ -133,9 +133,12 @@ class Task:
 
     def _check_choice(self) -> None:
         what = "threshold='auto'" if self.wish is None else "n_clusters"
-        for name, usual in (("alpha", None), ("strictness", None), ("prefer", "small")):
-            if getattr(self, name) is not usual and getattr(self, name) != usual:
+        given = {"alpha": self.alpha is not None, "strictness": self.strictness is not None}
+        for name, is_given in (given | {"prefer": self.prefer != "small"}).items():
+            if is_given:
                 raise ValueError(f"{what} chooses a local threshold: leave out {name}")
+        if self.n_neighbors is not None:
+            checks.count("n_neighbors", self.n_neighbors)
         if self.wish is None:
             return
         if self.threshold not in (0.4, "auto", "local"):

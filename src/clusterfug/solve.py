@@ -93,7 +93,7 @@ def dense_multicut(
     time_limit : float, optional
         Seconds after which refinement stops with the best labels so far (plus, for "best", a last check
         of single moves and joins). 60 for "best", unless `max_iter` is given, and for "exact"; otherwise
-        no limit.
+        no limit. Of each run, where the strictness of a local threshold is chosen.
     max_iter : int, optional
         Iterations of the search of "best", one neighbourhood each: a budget that does not depend on the
         machine's speed.

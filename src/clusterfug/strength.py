@@ -101,14 +101,11 @@ def neighbourhood(
         from clusterfug.gpu.neighbourhood import on_device
 
         means, nearer, squares = on_device(features, weight, present, m, device)
-    floor = _OWN * squares
-    similarity = np.zeros(len(weight))
-    similarity[present] = np.maximum(means, floor)
-    own = np.zeros(len(weight))
-    own[present] = squares
-    total = similarity.sum()
-    contrast = float(np.maximum(nearer, floor).sum() / total) if total > 0 else 1.0
-    return Neighbourhood(similarity, contrast, own)
+    similarity, own = np.zeros(len(weight)), np.zeros(len(weight))
+    similarity[present], own[present] = np.maximum(means, _OWN * squares), squares
+    total = weight @ similarity
+    nearest = weight[present] @ np.maximum(nearer, _OWN * squares)
+    return Neighbourhood(similarity, float(nearest / total) if total > 0 else 1.0, own)
 
 
 def _on_host(

@@ -11,7 +11,8 @@ from clusterfug.result import MERGE, Clustering, Phase, number_by_first_appearan
 from clusterfug.strength import STRICTNESS
 
 _TRIES = 8
-_FINER = (2, 4)  # times as many clusters as wished for are good to join
+_FINER = (2, 3, 8)  # times as many clusters as wished for are good to join: at least, best, at most
+_FEW = 32  # clusters are never too many to join
 _MOST_JOINED = 8192  # clusters: their similarities are 512 MiB
 _BLOCK = 1 << 23  # quotients at a time
 
@@ -27,8 +28,9 @@ def as_wished(search: Search) -> Clustering:
     low, high = task.wish
     if high > search.items.n:
         raise ValueError(f"n_clusters is {high}, but there are only {search.items.n} items")
-    fewest, most = _FINER[0] * high, _FINER[1] * high
-    lenient, strict, strictness = 0.0, np.inf, STRICTNESS
+    fewest, aim, most = (times * high for times in _FINER)
+    most = max(most, _FEW)
+    strictness = STRICTNESS
     while True:
         found = search.attempt(strictness, task.algorithm)
         count = found.n_clusters
@@ -37,16 +39,7 @@ def as_wished(search: Search) -> Clustering:
             return search.chosen(found.result, strictness, reason)
         if fewest <= count <= most or count == search.items.n or len(search.tried) == _TRIES:
             break
-        if count < fewest:
-            lenient = strictness
-        else:
-            strict = strictness
-        if strict == np.inf:
-            strictness = lenient / STRICTNESS
-        elif lenient == 0.0:
-            strictness = strict * STRICTNESS
-        else:
-            strictness = float(np.sqrt(lenient * strict))
+        strictness = _next(search.tried, aim)
     finer = [c for c in search.tried if high < c.n_clusters <= _MOST_JOINED]
     if finer:
         enough = [c for c in finer if c.n_clusters >= fewest]
@@ -64,6 +57,19 @@ def as_wished(search: Search) -> Clustering:
     )
     warnings.warn(reason, UserWarning, stacklevel=4)
     return search.chosen(nearest.result, nearest.strictness, reason, met=False)
+
+
+def _next(tried: list[Candidate], aim: float) -> float:
+    """The strictness to try next: between two candidates, or beyond the last."""
+    lenient = [c for c in tried if c.n_clusters < aim]
+    strict = [c for c in tried if c.n_clusters > aim]
+    if lenient and strict:
+        (x, few), (y, many) = ((np.log(c[0]), np.log(c[1].n_clusters)) for c in (lenient[-1], strict[0]))
+        share = (np.log(aim) - few) / (many - few)
+        return float(np.exp(x + np.clip(share, 0.1, 0.9) * (y - x)))
+    end = lenient[-1] if lenient else strict[0]
+    # Numbers of clusters grow about as the fourth power of strictness.
+    return end.strictness * float(np.clip((aim / end.n_clusters) ** 0.25, STRICTNESS, 1 / STRICTNESS))
 
 
 def _joined(search: Search, start: Candidate, count: int) -> tuple[Clustering, float]:
@@ -108,8 +114,7 @@ def join(
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
             products = strengths[some, None] * strengths
-            # Without strength there is no quotient: such clusters join last of all.
-            quotients = np.full(products.shape, np.finfo(np.float64).min)
+            quotients = np.zeros(products.shape)  # a cluster of zero rows costs nothing with anybody
             np.divide(similarities[some], products, out=quotients, where=products > 0)
             quotients[:, ~alive] = -np.inf
             here = np.arange(len(some))
