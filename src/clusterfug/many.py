@@ -137,6 +137,10 @@ def _solved(
         if options.get("bound"):
             raise ValueError("many problems on a GPU have no bounds: use lower_bound, or device='cpu'")
         task = Task(algorithm=algorithm, precision=precision, **options)
+        if task.chooses:
+            raise ValueError(
+                "many problems on a GPU choose no strictness: use threshold='local', or device='cpu'"
+            )
         for found in solve_packed([work[t] for t in positions], task, place):
             yield {positions[t]: result for t, result in found.items()}
     if on_cpu:

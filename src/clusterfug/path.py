@@ -122,8 +122,9 @@ def threshold_path(
     >>> threshold_path(X, [0.1, 0.7, 0.99]).n_clusters
     array([1, 3, 4])
     """
-    if "init" in options:
-        raise ValueError("threshold_path brings its own init: leave it out")
+    for name in ("init", "n_clusters"):
+        if name in options:
+            raise ValueError(f"threshold_path brings its own init and thresholds: leave out {name}")
     values = np.unique(checks.vector("thresholds", thresholds))
     features = X if checks.on_gpu(X) else checks.features(X)
     warm = algorithm in OURS or bool(options.get("refine"))

@@ -142,9 +142,10 @@ def mean_of_nearest(similarities: Any, counts: Any, copies: Any, squares: Any, m
     """
     if similarities.shape[1] == 0:  # it is the only item
         return squares
-    own = copies - (copies - m).clip(0)
-    room = (m - own)[:, None] - (counts.cumsum(1) - counts)
+    nearer = similarities > squares[:, None]  # than the item is to itself
+    room = m - (counts.cumsum(1) - counts) - copies[:, None] * ~nearer
     used = counts - (counts - room.clip(0)).clip(0)  # as many of them as there is room for
+    own = copies - (copies - (m - (counts * nearer).sum(1)).clip(0)).clip(0)
     return (own * squares + (used * similarities).sum(1)) / (own + used.sum(1))
 
 

@@ -138,8 +138,8 @@ class Search:
         """The result and why it is this one."""
         choice = Choice(
             strictness=strictness,
-            candidates=np.array([c.strictness for c in self.tried]),
-            n_clusters=np.array([c.n_clusters for c in self.tried]),
+            candidates=np.array([c.strictness for c in self.tried], dtype=np.float64),
+            n_clusters=np.array([c.n_clusters for c in self.tried], dtype=np.int64),
             silhouette=np.array([c.silhouette for c in self.tried]),
             agreement=self.agreement(),
             scores=np.array(list(self.scores().values())),

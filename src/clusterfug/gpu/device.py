@@ -92,3 +92,10 @@ def memory(device: "torch.device", limit: int | None) -> float:
     cuda = _torch().cuda
     free, _ = cuda.mem_get_info(device)
     return _FREE * (free + cuda.memory_reserved(device) - cuda.memory_allocated(device))
+
+
+def out_of_memory(device: "torch.device") -> MemoryError:
+    return MemoryError(
+        f"{device} ran out of memory: end other programs there, give a smaller memory_limit so that "
+        "features are streamed, or use device='cpu'"
+    )

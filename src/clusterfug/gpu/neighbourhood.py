@@ -7,10 +7,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clusterfug.gpu.device import out_of_memory
 from clusterfug.strength import mean_of_nearest, near
 
-_ROWS = 4096  # of one block of similarities
-_COLUMNS = 1 << 15
+_ROWS, _COLUMNS = 2048, 1 << 15  # of one block of similarities: 256 MiB
 _ASKED = 1 << 17  # items that neighbours are searched among, at most
 _BLOCK = 1 << 26  # numbers of a block of features
 
@@ -24,20 +24,33 @@ def on_device(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Mean similarities to m neighbours and to the nearest of them, and squares, of the items present.
 
-    Of many items every s-th is asked, and m / s of these are neighbours: about the same mean.
+    Of many items every s-th is asked, and counts as s neighbours: about the same mean.
     """
+    try:
+        return _means(features, weight, present, m, device)
+    except torch.cuda.OutOfMemoryError:
+        raise out_of_memory(device) from None
+
+
+def _means(
+    features: Tensor,
+    weight: NDArray[np.float64],
+    present: NDArray[np.int64],
+    m: int,
+    device: torch.device,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     n = len(present)
     stride = -(-n // _ASKED)
     asked = np.arange(0, n, stride)
-    m = -(-m // stride)
+    listed = min(-(-m // stride), len(asked) - 1)
     dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
     columns = _rows(features, present[asked], device, dtype)
-    counts = torch.from_numpy(weight[present[asked]]).to(device)
+    counts = torch.from_numpy(stride * weight[present[asked]]).to(device)
     found = np.empty((3, n))
     for start in range(0, n, _ROWS):
         stop = min(n, start + _ROWS)
         rows = _rows(features, present[start:stop], device, dtype)
-        best, ids = _nearest(rows, columns, start, stride, min(m, len(asked) - 1))
+        best, ids = _nearest(rows, columns, start, stride, listed)
         squares = rows.double().square().sum(1)
         copies = torch.from_numpy(weight[present[start:stop]]).to(device).sub(1).clip(0)
         similar = best.double(), counts[ids], copies, squares
@@ -70,9 +83,13 @@ def sums_on_device(
     sums = torch.zeros((int(labels.max()) + 1, d), dtype=torch.float64, device=device)
     step = max(1, _BLOCK // d)
     for start in range(0, n, step):
-        rows = features[start : start + step].to(device).double()
-        rows *= torch.from_numpy(weight[start : start + step]).to(device)[:, None]
-        sums.index_add_(0, torch.from_numpy(labels[start : start + step]).to(device), rows)
+        order = start + np.argsort(labels[start : start + step], kind="stable")
+        here, counts = np.unique(labels[order], return_counts=True)
+        rows = _rows(features, order, device, torch.float64)
+        rows = rows * torch.from_numpy(weight[order]).to(device)[:, None]
+        lengths = torch.from_numpy(counts).to(device)
+        # One cluster after the other: the same sums in every run, which atomic additions would not give.
+        sums[torch.from_numpy(here).to(device)] += torch.segment_reduce(rows, "sum", lengths=lengths)
     return sums.cpu().numpy()
 
 

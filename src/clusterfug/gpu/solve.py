@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clusterfug.gpu.device import memory
+from clusterfug.gpu.device import memory, out_of_memory
 from clusterfug.gpu.inputs import Item
 from clusterfug.gpu.multilevel import Step, steps
 from clusterfug.gpu.pack import Pack, check_memory, make, plan
@@ -56,18 +56,11 @@ def solve_packed(
                     check_memory(*pack.values(), limit=limit, device=device)
                 found = _solve(pack, task, device, limit, streamed, callback, begin)
         except torch.cuda.OutOfMemoryError:
-            found = dict.fromkeys(pack, _out_of_memory(device))
+            found = dict.fromkeys(pack, out_of_memory(device))
         except Exception as error:
             found = dict.fromkeys(pack, error.with_traceback(None))  # which would keep tensors alive
         yield found
         begin = time.perf_counter()
-
-
-def _out_of_memory(device: torch.device) -> Exception:
-    return MemoryError(
-        f"{device} ran out of memory: end other programs there, give a smaller memory_limit so that "
-        "features are streamed, or use device='cpu'"
-    )
 
 
 def _solve(
