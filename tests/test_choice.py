@@ -149,8 +149,15 @@ def test_silhouette_counts_weights_as_repetitions(rng):
     repeated = items(np.repeat(X, weight, axis=0))
     expected = silhouette(repeated, np.repeat(labels, weight))
     assert silhouette(items(X, weight), labels) == pytest.approx(expected)
-    labels[weight == 0] = 8  # a cluster without weight is nobody's next one
-    assert silhouette(items(X, weight), labels) == pytest.approx(expected)
+
+
+def test_a_cluster_without_weight_is_nobodys_next_one(rng):
+    X = unit(np.repeat([[1.0, 0], [-1, 0]], 6, axis=0) + 0.3 * rng.normal(size=(12, 2)))
+    labels, weight = np.arange(12) // 6, np.ones(12)
+    expected = silhouette(items(X), labels)
+    assert expected == pytest.approx(silhouette_score(X, labels, metric="cosine"))
+    X, labels = np.vstack([X, X[:2]]), np.append(labels, [2, 2])
+    assert silhouette(items(X, np.append(weight, [0, 0])), labels) == pytest.approx(expected)
 
 
 def test_silhouette_is_a_mean_over_a_sample_a_few_rows_at_a_time(rng, monkeypatch):
@@ -394,19 +401,41 @@ def test_a_proof_is_one_of_the_chosen_problem(rng):
     )
 
 
-def test_the_first_candidate_starts_from_given_labels(rng, monkeypatch):
-    X, _ = overlapping(rng, 40, 4, 8, 1.2)
-    init = rng.integers(5, size=40)
-    starts = []
+@pytest.fixture
+def runs(monkeypatch):
+    """The options and the result of every run that a choice makes."""
+    runs = []
 
     def note(X, **options):
-        starts.append(options["init"])
-        return dense_multicut(X, **options)
+        runs.append((options, dense_multicut(X, **options)))
+        return runs[-1][1]
 
     monkeypatch.setattr("clusterfug.choice.search.dense_multicut", note)
-    chosen(dense_multicut(X, "auto", init=init, algorithm="fast"), X)
-    np.testing.assert_array_equal(starts[0], init)
-    assert not any(np.array_equal(start, init) for start in starts[1:])
+    return runs
+
+
+@pytest.mark.parametrize("way", [{"threshold": "auto"}, {"n_clusters": 9}])
+def test_the_first_run_starts_from_given_labels(rng, runs, way):
+    X, _ = overlapping(rng, 40, 4, 8, 1.2)
+    init = rng.integers(5, size=40)
+    result = consistent(dense_multicut(X, init=init, algorithm="fast", **way), X)
+    first, *others = (options["init"] for options, _ in runs)
+    np.testing.assert_array_equal(first, init)
+    assert not any(np.array_equal(start, init) for start in others)
+    assert result.seconds >= sum(found.seconds for _, found in runs)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "best", "exact"])
+def test_the_last_run_starts_from_the_labels_of_the_candidate(rng, runs, algorithm):
+    X, _ = overlapping(rng, 30, 4, 8, 1.2)
+    more = {"max_iter": 1} if algorithm == "best" else {}
+    result = chosen(dense_multicut(X, "auto", algorithm=algorithm, **more), X)
+    *candidates, (last, _) = runs
+    assert [found.algorithm for _, found in candidates] == ["fast"] * len(result.choice.candidates)
+    assert last["algorithm"] == algorithm
+    [best] = [found for options, found in candidates if np.array_equal(options["alpha"], last["alpha"])]
+    np.testing.assert_array_equal(last["init"], best.labels)
+    assert result.objective <= best.objective
 
 
 @pytest.mark.parametrize("algorithm", ["fast", "auto", "best", "exact", "dlaec"])
@@ -476,17 +505,19 @@ def test_hardly_any_items(X, clusters, algorithm):
 
 
 @pytest.mark.parametrize("n", [2, 9])
-def test_equal_items_are_one_cluster(n):
+def test_copies_of_one_item_are_one_cluster_without_advice(n):
     X = np.full((n, 3), 0.5)
-    with pytest.warns(UserWarning, match="one cluster"):
-        result = dense_multicut(X, "auto")
-    assert chosen(result, X).n_clusters == 1
-    assert result.objective == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = chosen(dense_multicut(X, "auto"), X)
+    assert (result.n_clusters, result.objective) == (1, 0)
+    assert "centre" not in result.choice.reason
 
 
+@pytest.mark.parametrize("noise", [0.03, 0.3, 0.6])  # they share 0.998, 0.82 and 0.55 of themselves
 @pytest.mark.parametrize("options", [{"threshold": "auto"}, {"threshold": "local"}])
-def test_one_cluster_of_items_that_share_a_part_comes_with_advice(rng, options):
-    X = np.array([3.0, 0, 0, 0]) + rng.normal(size=(40, 4)) * 0.5
+def test_one_cluster_of_items_that_share_a_part_comes_with_advice(rng, options, noise):
+    X = 3 * np.eye(24)[0] + noise * rng.normal(size=(40, 24))
     with pytest.warns(UserWarning, match="one cluster, and all items share a common part") as caught:
         result = dense_multicut(X, **options)
     assert caught[0].filename == __file__  # of whoever called
@@ -520,6 +551,14 @@ def test_a_wish_is_met(rng, wish):
     problem = as_problem(X, result.choice)
     costs = problem.group_costs(np.arange(40), result.labels)
     assert costs.max() <= 1e-9 * np.abs(costs).max()  # no two clusters attract at that strictness
+
+
+@pytest.mark.parametrize("wish", [1, 7, 12, 13, 14])
+def test_a_few_items_are_any_number_of_clusters(wish):
+    """Every item is alone if only the strictness is large enough."""
+    X = np.random.default_rng(9).normal(size=(14, 4))
+    assert dense_multicut(X, "local", strictness=200).n_clusters == 14
+    wished(dense_multicut(X, n_clusters=wish, algorithm="fast"), X, wish, wish)
 
 
 @pytest.mark.large
@@ -915,11 +954,13 @@ def test_the_command_is_the_estimator(run, features, tmp_path, options, keywords
 def test_a_wish_that_is_not_met_and_advice_are_in_the_table(run, features, tmp_path):
     path, X = features
     np.save(tmp_path / "w.npy", (np.arange(40) < 10).astype(float))
-    report = report_of(run, "cluster", path, "--n-clusters", 20, "--weights", tmp_path / "w.npy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the table says it, and nothing else does
+        report = report_of(run, "cluster", path, "--n-clusters", 20, "--weights", tmp_path / "w.npy")
+        np.save(path, X + 1)
+        code, out, err = run("cluster", path, "-t", "local")
     assert report["met"] is False
     assert "the nearest is" in report["reason"]
-    np.save(path, X + 5)
-    code, out, err = run("cluster", path, "-t", "local")
     assert (code, err) == (0, "")
     assert "centre them" in out
 

@@ -98,8 +98,9 @@ def test_hardly_any_neighbours(backend):
 def test_neighbours_block_by_block(backend, blobs, monkeypatch, rows, columns):
     monkeypatch.setattr(gpu, "_ROWS", rows)
     monkeypatch.setattr(gpu, "_COLUMNS", columns)
-    for m in (3, 12, None):
-        assert_alike(*on_both(blobs, np.ones(80), m, backend))
+    for weight in (np.ones(80), np.arange(80) % 4.0):
+        for m in (3, 12, None):
+            assert_alike(*on_both(blobs, weight, m, backend))
 
 
 def every_other(X, weight, m, stride):
@@ -203,9 +204,9 @@ def test_as_good_as_on_the_host_and_the_same_twice(backend, blobs, way, algorith
     np.testing.assert_array_equal(first.labels, second.labels)
     assert consistent(first, blobs).choice.rows() == second.choice.rows()
     assert first.algorithm == algorithm
-    host = dense_multicut(blobs, **options)
     np.testing.assert_allclose(first.choice.alpha**2, abs(first.choice.strictness) * alpha_1(blobs) ** 2)
     if "n_clusters" not in way:
+        host = dense_multicut(blobs, **options)
         assert first.choice.strictness == host.choice.strictness
         np.testing.assert_array_equal(first.choice.candidates, host.choice.candidates)
         assert first.inside >= 0.995 * host.inside
@@ -217,6 +218,7 @@ def alpha_1(X, **options):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_tensors_are_clustered_where_they_are(backend, blobs, way):
+    way = way | {"algorithm": "fast"}
     expected = dense_multicut(blobs, device=backend, **way)
     X = torch.tensor(blobs, device=backend)
     before = X.clone()
@@ -266,13 +268,13 @@ def test_nobody_writes_to_the_input(backend, blobs, way, dtype):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_options_reach_the_device(backend, blobs, way):
-    seen = []
+    X, seen = blobs[:40], []
     options = {"device": backend, "time_limit": 100, "n_neighbors": 5, "bound": True}
-    result = dense_multicut(blobs, callback=lambda *call: seen.append(call), **way, **options)
-    choice = consistent(result, blobs).choice
-    np.testing.assert_allclose(choice.alpha**2, abs(choice.strictness) * alpha_1(blobs, n_neighbors=5) ** 2)
+    result = dense_multicut(X, callback=lambda *call: seen.append(call), **way, **options)
+    choice = consistent(result, X).choice
+    np.testing.assert_allclose(choice.alpha**2, abs(choice.strictness) * alpha_1(X, n_neighbors=5) ** 2)
     prefer = "small" if choice.strictness >= 0 else "large"
-    assert verify_bound(blobs, result.bound, alpha=choice.alpha, prefer=prefer)
+    assert verify_bound(X, result.bound, alpha=choice.alpha, prefer=prefer)
     assert result.bound.value <= result.objective
     assert seen
 
@@ -326,7 +328,7 @@ def test_hardly_any_items(backend):
 
 
 def test_one_cluster_comes_with_advice(backend, rng):
-    X = np.array([3.0, 0, 0]) + 0.2 * rng.normal(size=(30, 3))
+    X = np.array([3.0, 0, 0]) + 0.3 * rng.normal(size=(30, 3))
     with pytest.warns(UserWarning, match="one cluster, and all items share a common part"):
         result = dense_multicut(X, "auto", device=backend)
     assert consistent(result, X).n_clusters == 1
@@ -334,9 +336,10 @@ def test_one_cluster_comes_with_advice(backend, rng):
 
 @pytest.mark.parametrize("method", ["trivial", "triangles"])
 def test_a_bound_of_a_local_threshold(backend, blobs, method):
+    X = blobs[:40]
     local = {"threshold": "local", "strictness": 0.9, "n_neighbors": 8}
-    there = lower_bound(torch.tensor(blobs, device=backend), **local, method=method, device=backend)
-    assert there.value == pytest.approx(lower_bound(blobs, **local, method=method).value, rel=1e-6)
+    there = lower_bound(torch.tensor(X, device=backend), **local, method=method, device=backend)
+    assert there.value == pytest.approx(lower_bound(X, **local, method=method).value, rel=1e-6)
 
 
 @pytest.mark.parametrize(

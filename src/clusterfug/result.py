@@ -151,7 +151,7 @@ def agreement(
 
     def pairs(of: NDArray[np.int64]) -> float:
         sizes = np.bincount(of, weights=weight)
-        return float((sizes * (sizes - 1)).sum() / 2)
+        return float((sizes * np.maximum(sizes - 1, 0)).sum() / 2)
 
     both = pairs(compact(labels * (int(others.max()) + 1) + others))
     first, second, every = pairs(labels), pairs(others), pairs(np.zeros_like(labels))

@@ -19,7 +19,8 @@ from clusterfug.strength import STRICTNESS
 if TYPE_CHECKING:
     import torch
 
-_SHARED = 0.25  # of an item's similarity to itself that items have in common on average
+# Of the similarity to itself that items have in common: more than clusters would, less than copies.
+_SHARED = 0.25, 0.98
 
 
 def solve_chosen(X: Any, task: Task, place: "torch.device | None", callback: Progress | None) -> Clustering:
@@ -45,7 +46,7 @@ def solve_chosen(X: Any, task: Task, place: "torch.device | None", callback: Pro
             search.items.features, alpha=result.choice.alpha, prefer=prefer, **search.everywhere
         )
         result = replace(result, bound=bound)
-    elif result.bound is not None:
+    elif result.bound is not None and task.algorithm != "exact":  # whose bound comes of its search
         seconds -= result.bound.seconds
     return replace(result, seconds=seconds)
 
@@ -54,7 +55,7 @@ def _advised(result: Clustering, items: Items) -> Clustering:
     """All items are in one cluster: if they are similar because of what all share, say so."""
     total = items.sums(np.zeros(items.n, dtype=np.int64))[0] / items.weight.sum()
     usual = float(np.average(items.around.squares, weights=items.weight))
-    if not total @ total > _SHARED * usual:
+    if not _SHARED[0] * usual < total @ total < _SHARED[1] * usual:
         return result
     assert result.choice is not None
     advice = "all items share a common part: centre them first (center=True, --center)"

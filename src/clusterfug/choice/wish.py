@@ -32,7 +32,7 @@ def as_wished(search: Search) -> Clustering:
     most = max(most, _FEW)
     strictness = STRICTNESS
     while True:
-        found = search.attempt(strictness, task.algorithm)
+        found = search.attempt(strictness, task.algorithm, None if search.tried else task.init)
         count = found.n_clusters
         if low <= count <= high:
             reason = f"{count:,} clusters as wished, at strictness {strictness:.2g}"
