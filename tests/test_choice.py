@@ -145,10 +145,14 @@ def test_silhouette_of_any_lengths_is_a_share(rng):
 def test_silhouette_counts_weights_as_repetitions(rng):
     X, _ = separated(rng, 30, noise=0.5)
     labels, weight = np.arange(30) % 7, rng.integers(0, 4, size=30)
-    labels[-1], weight[-1] = 7, 2  # it is alone, but there are two of it
     repeated = items(np.repeat(X, weight, axis=0))
     expected = silhouette(repeated, np.repeat(labels, weight))
     assert silhouette(items(X, weight), labels) == pytest.approx(expected)
+
+
+def test_who_is_alone_is_no_good_cluster_whatever_the_weight(rng):
+    X, _ = separated(rng, 30, noise=0.5)
+    assert silhouette(items(X, np.full(30, 3.0)), np.arange(30)) == 0
 
 
 def test_a_cluster_without_weight_is_nobodys_next_one(rng):
@@ -1007,7 +1011,7 @@ def test_bounds_and_evaluations_of_a_local_threshold(run, features, tmp_path):
         (["cluster", "x.npy", "--n-clusters", "0"], "n_clusters must be at least 1, not 0"),
         (["cluster", "x.npy", "--n-clusters", "3:2"], "swap them"),
         (["cluster", "x.npy", "--n-clusters", "5", "-o", "l.npy"], "there are only 4 items"),
-        (["cluster", "x.npy", "--n-clusters", "2", "-t", "0.3"], "leave out threshold=0.3"),
+        (["cluster", "x.npy", "--n-clusters", "2", "-t", "0.3"], "leave out --threshold"),
         (["cluster", "x.npy", "--n-clusters", "2", "--alpha", "1"], "leave out alpha"),
         (["cluster", "x.npy", "--n-clusters", "2", "--alpha", "a.npy"], "leave out alpha"),
         (["cluster", "x.npy", "--n-clusters", "2", "-a", "best"], "n_clusters goes with fast and auto"),

@@ -325,7 +325,7 @@ GOOD = np.eye(4)
         ({"n_neighbors": 3}, ValueError, 'n_neighbors goes with threshold="local"'),
         ({"threshold": 0.3, "strictness": 0.5}, ValueError, "strictness goes with"),
         ({"alpha": 0.5, "strictness": 0.5}, ValueError, "strictness goes with"),
-        ({"threshold": "local", "alpha": 0.5, "strictness": 0.5}, ValueError, "strictness goes with"),
+        ({"threshold": "local", "alpha": 0.5, "strictness": 0.5}, ValueError, "alpha is used instead"),
         ({"threshold": "local", "strictness": -0.1}, ValueError, "strictness must be at least 0, not -0.1"),
         ({"threshold": "local", "strictness": np.nan}, ValueError, "strictness must be a finite number"),
         ({"threshold": "local", "strictness": "x"}, TypeError, "strictness must be a number, not 'x'"),

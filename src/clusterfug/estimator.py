@@ -171,8 +171,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         features = prepare(X, self.metric, self.mean_)
         threshold = self.threshold
         if threshold is None:
-            plain = self.alpha is not None or self.algorithm in CONTRACTIONS
-            threshold = 0.4 if plain else "local" if self.strictness is not None else "auto"
+            paper = self.algorithm in CONTRACTIONS and self.n_clusters is None and self.n_neighbors is None
+            local = "local" if self.strictness is not None else 0.4 if paper else "auto"
+            threshold = local if self.alpha is None else 0.4
         self.result_ = dense_multicut(
             features,
             threshold,

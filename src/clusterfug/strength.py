@@ -47,6 +47,10 @@ class Costs(NamedTuple):
             if self.threshold == "auto":
                 raise ValueError('threshold="auto" is for dense_multicut; here it is a number or "local"')
             raise ValueError(f'threshold must be a number, "local" or "auto", not {self.threshold!r}')
+        if self.alpha is not None and isinstance(self.threshold, str):
+            raise ValueError(
+                f"alpha is used instead of a threshold: leave out threshold={self.threshold!r}"
+            )
         if self.alpha is None and self.prefer == "large":
             raise ValueError('prefer="large" goes with alpha; use a negative threshold instead')
         for name in ("strictness", "n_neighbors"):
@@ -126,7 +130,8 @@ def _on_host(
 
 def asked(weight: NDArray[np.float64], n_neighbors: int | None) -> int:
     """How many neighbours are asked: unless told otherwise, of few items two thirds at most."""
-    return n_neighbors or min(NEIGHBOURS, max(1, int(2 * weight.sum() / 3)))
+    items = max(float(weight.sum()), float(np.count_nonzero(weight)))  # weights below 1 make no fewer
+    return n_neighbors or min(NEIGHBOURS, max(1, int(2 * items / 3)))
 
 
 def near(m: int) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 # Of the similarity to itself that items have in common: more than clusters would, less than copies.
-_SHARED = 0.25, 0.98
+_SHARED = 0.25, 1 - 1e-6
 
 
 def solve_chosen(X: Any, task: Task, place: "torch.device | None", callback: Progress | None) -> Clustering:

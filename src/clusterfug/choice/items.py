@@ -85,11 +85,10 @@ def silhouette(items: Items, labels: NDArray[np.int64]) -> float:
     The mean over a sample, evenly spread, of (a - b) / max(s - a, s - b): a is the mean similarity to the
     item's own cluster, b to that of the others which is most similar, s to itself.
     """
-    sizes = np.bincount(labels, weights=items.weight)
-    some = np.flatnonzero(sizes)
-    if len(some) == 1:
-        return 0.0
     present = np.flatnonzero(items.weight)
+    sizes, counts = np.bincount(labels, weights=items.weight), np.bincount(labels[present], minlength=1)
+    if np.count_nonzero(sizes) == 1:
+        return 0.0
     sample = present[np.linspace(0, len(present) - 1, min(_SAMPLE, len(present))).astype(np.int64)]
     means = items.sums(labels) / np.maximum(sizes, np.finfo(np.float64).tiny)[:, None]
     values = np.zeros(len(sample))
@@ -98,15 +97,15 @@ def silhouette(items: Items, labels: NDArray[np.int64]) -> float:
         part = sample[start : start + step]
         own, square = labels[part], items.around.squares[part]
         itself = np.minimum(items.weight[part], 1.0)
-        others = sizes[own] - itself
-        alone = others <= 1e-9 * sizes[own]
+        alone = counts[own] == 1  # also if it counts as several
+        others = np.maximum(sizes[own] - itself, np.finfo(np.float64).tiny)
         similar = items.rows(part) @ means.T
         mine = np.arange(len(part)), own
-        a = (similar[mine] * sizes[own] - itself * square) / np.where(alone, 1.0, others)
+        a = np.where(alone, 0.0, similar[mine] * sizes[own] - itself * square) / others
         similar[:, sizes == 0] = -np.inf
         similar[mine] = -np.inf
         b = similar.max(axis=1)
         scale = np.maximum(np.maximum(square - a, square - b), np.abs(a - b))
-        counts = ~alone & (scale > 0)
-        values[start : start + step][counts] = (a - b)[counts] / scale[counts]
+        valid = ~alone & (scale > 0)
+        values[start : start + step][valid] = (a - b)[valid] / scale[valid]
     return float(np.average(values, weights=items.weight[sample]))

@@ -120,7 +120,9 @@ class Search:
 
     def agreement(self) -> NDArray[np.float64]:
         """Of every candidate with the next."""
-        return np.array([agreement(a.labels, b.labels, self.items.weight) for a, b in pairwise(self.tried)])
+        weight = self.items.weight
+        weight = weight * max(1.0, np.count_nonzero(weight) / weight.sum())  # of 1 or more on average
+        return np.array([agreement(a.labels, b.labels, weight) for a, b in pairwise(self.tried)])
 
     def scores(self) -> dict[float, float]:
         """By strictness: silhouette times the better of the agreements with the candidates beside."""

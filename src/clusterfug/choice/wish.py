@@ -28,14 +28,14 @@ def as_wished(search: Search) -> Clustering:
     low, high = task.wish
     if high > search.items.n:
         raise ValueError(f"n_clusters is {high}, but there are only {search.items.n} items")
-    fewest, aim, most = (times * high for times in _FINER)
+    fewest, aim, most = (min(times * high, search.items.n) for times in _FINER)
     most = max(most, _FEW)
     strictness = STRICTNESS
     while True:
         found = search.attempt(strictness, task.algorithm, None if search.tried else task.init)
         count = found.n_clusters
         if low <= count <= high:
-            reason = f"{count:,} clusters as wished, at strictness {strictness:.2g}"
+            reason = f"{_clusters(count)} as wished, at strictness {strictness:.2g}"
             return search.chosen(found.result, strictness, reason)
         if fewest <= count <= most or count == search.items.n or len(search.tried) == _TRIES:
             break
@@ -46,7 +46,7 @@ def as_wished(search: Search) -> Clustering:
         start = enough[0] if enough else finer[-1]
         result, strictness = _joined(search, start, high)
         reason = (
-            f"{high:,} clusters as wished: {start.n_clusters:,} at strictness {start.strictness:.2g}, "
+            f"{_clusters(high)} as wished: {start.n_clusters:,} at strictness {start.strictness:.2g}, "
             f"and the most similar of them joined, down to strictness {strictness:.2g}"
         )
         return search.chosen(result, strictness, reason)
@@ -59,6 +59,10 @@ def as_wished(search: Search) -> Clustering:
     return search.chosen(nearest.result, nearest.strictness, reason, met=False)
 
 
+def _clusters(count: int) -> str:
+    return f"{count:,} cluster{'' if count == 1 else 's'}"
+
+
 def _next(tried: list[Candidate], aim: float) -> float:
     """The strictness to try next: between two candidates, or beyond the last."""
     lenient = [c for c in tried if c.n_clusters < aim]
@@ -68,8 +72,10 @@ def _next(tried: list[Candidate], aim: float) -> float:
         share = (np.log(aim) - few) / (many - few)
         return float(np.exp(x + np.clip(share, 0.1, 0.9) * (y - x)))
     end = lenient[-1] if lenient else strict[0]
-    # Numbers of clusters grow about as the fourth power of strictness.
-    return end.strictness * float(np.clip((aim / end.n_clusters) ** 0.25, STRICTNESS, 1 / STRICTNESS))
+    # Numbers of clusters grow about as the fourth power of strictness; if not, steps grow.
+    least = 1.3 ** (len(tried) - 1)
+    factor = np.clip(max(aim / end.n_clusters, end.n_clusters / aim) ** 0.25, least, least / STRICTNESS)
+    return end.strictness * float(factor if lenient else 1 / factor)
 
 
 def _joined(search: Search, start: Candidate, count: int) -> tuple[Clustering, float]:

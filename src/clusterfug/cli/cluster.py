@@ -168,6 +168,8 @@ def cluster(
         raise ValueError("give --threshold or --alpha, not both")
     threshold_of(threshold)
     wish = None if n_clusters is None else _wish(n_clusters)
+    if wish is not None and threshold not in (None, "local", "auto"):
+        raise ValueError("--n-clusters chooses a local threshold: leave out --threshold")
     checks.one_of("algorithm", algorithm, ALGORITHMS)
     if k is not None:
         checks.count("k", k)
@@ -226,9 +228,10 @@ def cluster(
         }
     else:
         metric = metric or Metric(instance.metric)
-        told = (threshold, strictness, alpha, instance.threshold)
-        if values is None and algorithm not in CONTRACTIONS and told == (None,) * 4:
-            threshold = "auto"
+        if values is None and threshold is None and strictness is None and alpha is None:
+            stored = instance.threshold is not None or algorithm in CONTRACTIONS
+            if wish is not None or n_neighbors is not None or not stored:
+                threshold = "auto"
         if plot is not None and values is None and wish is None and threshold != "auto":
             raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
         options |= {"k": k, "ann": ann, "device": place, "precision": precision, "memory_limit": limit}
