@@ -17,7 +17,7 @@ from clusterfug import (
     verify_bound,
 )
 from clusterfug.options import ALGORITHMS
-from clusterfug.strength import alpha_of_new, neighbourhood
+from clusterfug.strength import neighbourhood
 
 
 def unit(X):
@@ -172,25 +172,6 @@ def test_contrast_counts_weights_as_repetitions(rng):
     repeated = np.repeat(X, weight, axis=0)
     expected = neighbourhood(repeated, np.ones(len(repeated)), None).contrast
     assert neighbourhood(X, weight.astype(float), None).contrast == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("m", [1, 7, 500, None])
-def test_new_rows_have_neighbours_among_those_fitted(rng, monkeypatch, dtype, m):
-    fitted, new = mixture(rng, 40).astype(dtype), mixture(rng, 25).astype(dtype)
-    new[3] = 0
-    new[4] = fitted[0]  # nothing keeps it from being its own neighbour
-    weight = rng.integers(0, 4, size=40)
-    repeated = np.repeat(fitted, weight, axis=0).astype(np.float64)
-    rows = new.astype(np.float64)
-    found = [mean_similarity(x, repeated, asked(len(repeated), m)) for x in rows]
-    expected = np.sqrt(0.8 * np.array(found))
-    rtol = 1e-5 if dtype == np.float32 else 1e-9
-    for block in (1 << 24, 60):  # at once, and a few rows at a time
-        monkeypatch.setattr("clusterfug.strength._BLOCK", block)
-        for strictness in (0.8, -0.8):  # a negative one has its sign elsewhere
-            alpha = alpha_of_new(new, fitted, weight.astype(float), strictness, m)
-            np.testing.assert_allclose(alpha, expected, rtol=rtol, atol=1e-9)
 
 
 # The problem they make

@@ -163,8 +163,8 @@ def weights(values: Any, n: int) -> NDArray[np.float64]:
 
 def no_costs(costs: Any, problem: str = "DenseProblem") -> None:
     """A problem brings its own costs: none are given beside it."""
-    threshold, alpha, prefer, *others = costs
-    if (threshold, prefer) != (0.4, "small") or any(value is not None for value in (alpha, *others)):
+    given = [costs.alpha, costs.sample_weight, costs.strictness, costs.n_neighbors]
+    if (costs.threshold, costs.prefer) != (0.4, "small") or any(value is not None for value in given):
         how = "give threshold, alpha, prefer, weights when making it"
         raise ValueError(f"X is a {problem}: {how if problem == 'DenseProblem' else 'it has its costs'}")
 

@@ -12,7 +12,7 @@ from clusterfug.assign import cluster_means, most_similar
 from clusterfug.options import CONTRACTIONS
 from clusterfug.preprocess import mean_feature, prepare
 from clusterfug.solve import dense_multicut
-from clusterfug.strength import alpha_of_new
+from clusterfug.strength import usual_threshold
 
 
 class DenseMulticut(ClusterMixin, BaseEstimator):
@@ -171,9 +171,12 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         features = prepare(X, self.metric, self.mean_)
         threshold = self.threshold
         if threshold is None:
-            paper = self.algorithm in CONTRACTIONS and self.n_clusters is None and self.n_neighbors is None
-            local = "local" if self.strictness is not None else 0.4 if paper else "auto"
-            threshold = local if self.alpha is None else 0.4
+            paper = self.algorithm in CONTRACTIONS
+            threshold = usual_threshold(
+                paper, self.alpha, self.strictness, self.n_neighbors, self.n_clusters
+            )
+        elif self.n_clusters is not None and not isinstance(threshold, str):
+            raise ValueError(f"n_clusters chooses a local threshold: leave out threshold={threshold!r}")
         self.result_ = dense_multicut(
             features,
             threshold,
@@ -206,10 +209,6 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.choice_ = self.result_.choice
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         self.cluster_centers_ = cluster_means(features, self.labels_, weight)
-        self._around = None
-        if self.choice_ is not None:  # what it takes to give a new row its alpha
-            means = cluster_means(self.choice_.alpha[:, None], self.labels_, weight)
-            self._around = features, weight, means.astype(features.dtype), self.choice_.strictness
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
@@ -220,16 +219,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         """The cluster whose mean feature has the largest inner product with each row of X.
 
         Rows are preprocessed as in `fit`. There is never a new label; a row that was clustered may
-        be nearer to the mean of another cluster. With a local threshold a row has an alpha, too, from
-        its nearest samples among those fitted, and the cluster of largest mean cost is its own.
+        be nearer to the mean of another cluster.
         """
         check_is_fitted(self)
         X = checks.features(validate_data(self, X, dtype="numeric", reset=False))
         features = prepare(X, self.metric, self.mean_)
-        means = self.cluster_centers_.astype(features.dtype, copy=False)
-        if self._around is not None:
-            fitted, weight, strengths, strictness = self._around
-            alpha = alpha_of_new(features, fitted, weight, strictness, self.n_neighbors)
-            features = np.column_stack([features, -np.sign(strictness) * alpha]).astype(features.dtype)
-            means = np.column_stack([means, strengths])
-        return most_similar(features, means)
+        return most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))

@@ -31,6 +31,15 @@ PRECISIONS = ("fast", "exact")
 TIME_LIMIT = 60.0
 
 
+#: Items of which `exact` tries to prove something.
+MOST_EXACT = 300
+
+
+def check_exact(n: int) -> None:
+    if n > MOST_EXACT:
+        raise ValueError(f"exact is for at most {MOST_EXACT} items, not {n}: use best with bound=True")
+
+
 class Refinement:
     """The options of refinement, validated: those that do not go with the algorithm are errors."""
 
@@ -141,7 +150,9 @@ class Task:
             checks.count("n_neighbors", self.n_neighbors)
         if self.wish is None:
             return
-        if self.threshold not in (0.4, "auto", "local"):
+        if isinstance(self.threshold, str):
+            checks.one_of("threshold", self.threshold, ("auto", "local"))
+        elif not (np.isscalar(self.threshold) and self.threshold == 0.4):
             raise ValueError(
                 f"n_clusters chooses a local threshold: leave out threshold={self.threshold!r}"
             )

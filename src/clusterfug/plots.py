@@ -60,6 +60,9 @@ def plot_choice(choice: Choice, file: Path) -> None:
     figure = Figure(figsize=(6.4, 6.4), layout="constrained")
     counts, parts, scores = figure.subplots(3, 1, sharex=True)
     counts.plot(x, choice.n_clusters, "o-", color=_BLUE)
+    if choice.wish is not None:
+        counts.axhspan(*choice.wish, color=_ORANGE, alpha=0.3, linewidth=2, label="wish")
+        counts.legend(frameon=False)
     for at, count in zip(x, choice.n_clusters, strict=True):
         counts.annotate(f"{count:,}", (at, count), (0, 6), textcoords="offset points", ha="center")
     counts.set_yscale("log")

@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.contraction.history import labels_of_merges
-from clusterfug.options import Refinement
+from clusterfug.options import Refinement, check_exact
 from clusterfug.problem import DenseProblem
 from clusterfug.refinement.multilevel import Problem, Refined, refine
 from clusterfug.refinement.strategies import STRATEGIES, or_all_together
 from clusterfug.result import INTERRUPTED, MERGE, Clustering, Phase, number_by_first_appearance
 
-#: Items of which `exact` tries to prove something.
-MOST_EXACT = 300
 _LAST = 1.0  # seconds for a bound of triangles when the time of `exact` is up
 
 
@@ -64,10 +62,7 @@ class Run:
         from clusterfug.bounds.exact import prove
         from clusterfug.bounds.pairs import cost_error
 
-        if problem.n > MOST_EXACT:
-            raise ValueError(
-                f"exact is for at most {MOST_EXACT} items, not {problem.n}: use best with bound=True"
-            )
+        check_exact(problem.n)
         init, budget = options.start(problem.n), options.budget()
         for name, refined in STRATEGIES["auto"](problem, init, budget, options.rng, progress):
             self.passes(name, refined)

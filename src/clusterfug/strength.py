@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import checks
+from clusterfug import blocks, checks
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +20,7 @@ STRICTNESS = 0.6
 #: Neighbours that are asked, unless told otherwise; of few items two thirds at most.
 NEIGHBOURS = 100
 _OWN = 0.01  # share of the similarity to itself that an item's similarity to its neighbours is at least
-_BLOCK = 1 << 24  # products at a time
+_ROWS = 4096  # items at a time
 _NEAR = 10  # the nearest neighbours are one in so many
 
 
@@ -55,11 +55,22 @@ class Costs(NamedTuple):
             raise ValueError('prefer="large" goes with alpha; use a negative threshold instead')
         for name in ("strictness", "n_neighbors"):
             if getattr(self, name) is not None and not self.is_local:
-                raise ValueError(f'{name} goes with threshold="local": leave it out')
+                raise ValueError(f'{name} goes with threshold="local": give that, or leave out {name}')
         if self.strictness is not None:
             checks.number("strictness", self.strictness, 0.0)
         if self.n_neighbors is not None:
             checks.count("n_neighbors", self.n_neighbors)
+
+
+def usual_threshold(
+    paper: bool, alpha: Any, strictness: float | None, n_neighbors: int | None, n_clusters: Any
+) -> float | str:
+    """What the threshold is where none is given: chosen, unless one of the paper's algorithms is named."""
+    if alpha is not None:
+        return 0.4
+    if strictness is not None:
+        return "local"
+    return 0.4 if paper and n_neighbors is None and n_clusters is None else "auto"
 
 
 class Neighbourhood(NamedTuple):
@@ -98,7 +109,8 @@ def neighbourhood(
 ) -> Neighbourhood:
     """How similar every item is to its neighbours: those of weight 0 are nobody's, and have none."""
     present = np.flatnonzero(weight)
-    m = asked(weight, n_neighbors)
+    weight = weight * max(1.0, len(present) / weight.sum())  # of 1 or more on average: items, not shares
+    m = n_neighbors or min(NEIGHBOURS, max(1, int(2 * weight.sum() / 3)))
     if device is None:
         means, nearer, squares = _on_host(features, weight, present, m)
     else:
@@ -107,8 +119,8 @@ def neighbourhood(
         means, nearer, squares = on_device(features, weight, present, m, device)
     similarity, own = np.zeros(len(weight)), np.zeros(len(weight))
     similarity[present], own[present] = np.maximum(means, _OWN * squares), squares
-    total = weight @ similarity
-    nearest = weight[present] @ np.maximum(nearer, _OWN * squares)
+    total = (weight * similarity).sum()
+    nearest = (weight[present] * np.maximum(nearer, _OWN * squares)).sum()
     return Neighbourhood(similarity, float(nearest / total) if total > 0 else 1.0, own)
 
 
@@ -123,15 +135,12 @@ def _on_host(
     weight = weight[present]
     squares = problem.own_costs[0]
     ids, similarities = nearest(problem, m)
-    copies, counts = np.maximum(weight - 1, 0.0), weight[ids]
-    means, nearer = (mean_of_nearest(similarities, counts, copies, squares, few) for few in (m, near(m)))
+    copies = np.maximum(weight - 1, 0.0)
+    means, nearer = np.empty(problem.n), np.empty(problem.n)
+    for part in blocks.slices(problem.n, _ROWS):
+        similar = similarities[part], weight[ids[part]], copies[part], squares[part]
+        means[part], nearer[part] = mean_of_nearest(*similar, m), mean_of_nearest(*similar, near(m))
     return means, nearer, squares
-
-
-def asked(weight: NDArray[np.float64], n_neighbors: int | None) -> int:
-    """How many neighbours are asked: unless told otherwise, of few items two thirds at most."""
-    items = max(float(weight.sum()), float(np.count_nonzero(weight)))  # weights below 1 make no fewer
-    return n_neighbors or min(NEIGHBOURS, max(1, int(2 * items / 3)))
 
 
 def near(m: int) -> int:
@@ -195,29 +204,3 @@ def local_alpha(
     """
     costs = Costs("local", None, "small", sample_weight, strictness, n_neighbors)
     return cost_columns(checks.features(X), costs)[0]
-
-
-def alpha_of_new(
-    features: NDArray[Any],
-    fitted: NDArray[Any],
-    weight: NDArray[np.float64],
-    strictness: float,
-    n_neighbors: int | None,
-) -> NDArray[np.float64]:
-    """Affinity strengths of new rows, whose neighbours are among rows that were clustered."""
-    fitted, weight = fitted[weight > 0], weight[weight > 0]
-    m = asked(weight, n_neighbors)
-    k = min(m, len(fitted))
-    similarity = np.empty(len(features))
-    step = max(1, _BLOCK // len(fitted))
-    for start in range(0, len(features), step):
-        rows = features[start : start + step]
-        products = rows @ fitted.T.astype(rows.dtype, copy=False)
-        ids = np.argpartition(products, len(fitted) - k, axis=1)[:, len(fitted) - k :]
-        best = np.take_along_axis(products, ids, axis=1).astype(np.float64)
-        order = np.argsort(-best, axis=1, kind="stable")
-        best, ids = np.take_along_axis(best, order, axis=1), np.take_along_axis(ids, order, axis=1)
-        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        means = mean_of_nearest(best, weight[ids], np.zeros(len(rows)), squares, m)
-        similarity[start : start + step] = np.maximum(means, _OWN * squares)
-    return np.sqrt(np.abs(strictness) * similarity)

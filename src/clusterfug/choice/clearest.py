@@ -1,6 +1,9 @@
 """threshold="auto": the usual strictness, unless another one gives clearly better clusters."""
 
+from dataclasses import replace
+
 from clusterfug.choice.search import Candidate, Search
+from clusterfug.options import ON_GPU
 from clusterfug.result import Clustering
 from clusterfug.strength import STRICTNESS
 
@@ -41,7 +44,10 @@ def clearest(search: Search) -> Clustering:
         best = usual
     if task.algorithm == "fast" and not task.bound:
         return search.chosen(best.result, best.strictness, _why(best, scores))
-    return search.final(best.strictness, _why(best, scores), best.labels)
+    result = search.final(best.strictness, _why(best, scores), None if search.on_device else best.labels)
+    if task.algorithm in ON_GPU and best.result.inside > result.inside:  # several starts, all of them worse
+        result = replace(best.result, algorithm=task.algorithm, bound=result.bound, choice=result.choice)
+    return result
 
 
 def _why(best: Candidate, scores: dict[float, float]) -> str:

@@ -7,25 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clusterfug import checks
 from clusterfug.choice.clearest import clearest
 from clusterfug.choice.items import Items
 from clusterfug.choice.search import Search
 from clusterfug.choice.wish import as_wished
 from clusterfug.kernels import Progress
-from clusterfug.options import Task
+from clusterfug.options import Task, check_exact
 from clusterfug.result import Clustering
 from clusterfug.strength import STRICTNESS
 
 if TYPE_CHECKING:
     import torch
 
-# Of the similarity to itself that items have in common: more than clusters would, less than copies.
-_SHARED = 0.25, 1 - 1e-6
+_NEARLY = 0.98  # of all items
+_SHARED = 0.25  # of the similarity to itself that items have in common: more than clusters would
+_COPIES = 1e-12  # share of what is not in common, where items are copies
 
 
 def solve_chosen(X: Any, task: Task, place: "torch.device | None", callback: Progress | None) -> Clustering:
     """The clustering of features by a local threshold, whose strictness is told or chosen."""
     begin = time.perf_counter()
+    _check(X, task)
     search = Search(X, task, place, callback)
     if task.wish is not None:
         result = as_wished(search)
@@ -34,7 +37,7 @@ def solve_chosen(X: Any, task: Task, place: "torch.device | None", callback: Pro
     else:
         strictness = STRICTNESS if task.strictness is None else task.strictness
         result = search.final(strictness, f"strictness {strictness:g}, as told", task.init)
-    if result.n_clusters == 1 and task.wish is None and search.items.n > 1:
+    if task.wish is None:
         result = _advised(result, search.items)
     seconds = time.perf_counter() - begin
     if task.bound and result.bound is None:
@@ -51,11 +54,33 @@ def solve_chosen(X: Any, task: Task, place: "torch.device | None", callback: Pro
     return replace(result, seconds=seconds)
 
 
+def _check(X: Any, task: Task) -> None:
+    """Errors that would come late."""
+    if not hasattr(X, "__len__"):
+        return
+    n = len(X)
+    if task.wish is not None:
+        weight = task.sample_weight
+        items = n if weight is None else int(np.count_nonzero(checks.weights(weight, n)))
+        if task.wish[0] > items:
+            raise ValueError(f"n_clusters is {task.wish[0]:,}, but there are only {items:,} items")
+    task.refinement.start(n)
+    if task.algorithm == "exact":
+        check_exact(n)
+    if task.algorithm == "dapplaec":
+        from clusterfug.neighbours.approximate import require_faiss
+
+        require_faiss()
+
+
 def _advised(result: Clustering, items: Items) -> Clustering:
-    """All items are in one cluster: if they are similar because of what all share, say so."""
-    total = items.sums(np.zeros(items.n, dtype=np.int64))[0] / items.weight.sum()
-    usual = float(np.average(items.around.squares, weights=items.weight))
-    if not _SHARED[0] * usual < total @ total < _SHARED[1] * usual:
+    """If nearly all items are in one cluster because of what all share, say so."""
+    total = items.weight.sum()
+    if np.bincount(result.labels, weights=items.weight).max() < _NEARLY * total or items.n == 1:
+        return result
+    mean = items.sums(np.zeros(items.n, dtype=np.int64))[0] / total
+    usual, shared = (items.weight * items.around.squares).sum() / total, (mean**2).sum()
+    if shared <= _SHARED * usual or usual - shared <= _COPIES * usual:
         return result
     assert result.choice is not None
     advice = "all items share a common part: centre them first (center=True, --center)"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import checks
+from clusterfug import blocks, checks
 from clusterfug.options import Task
 from clusterfug.strength import Neighbourhood, neighbourhood
 
@@ -23,6 +23,9 @@ class Items(NamedTuple):
     around: Neighbourhood
     rows: Callable[[NDArray[np.int64]], NDArray[np.float64]]  # features of some items
     sums: Callable[[NDArray[np.int64]], NDArray[np.float64]]  # of weight times features, by label 0..K-1
+    product: Callable[
+        [NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]
+    ]  # the same every time
 
     @property
     def n(self) -> int:
@@ -60,12 +63,13 @@ def _on_host(X: Any, task: Task) -> Items:
         neighbourhood(features, weight, task.n_neighbors),
         lambda items: features[items].astype(np.float64),
         lambda labels: problem.contract(labels).rows.features,
+        blocks.product,
     )
 
 
 def _on_device(X: Any, task: Task, device: "torch.device") -> Items:
     from clusterfug.gpu.inputs import Item
-    from clusterfug.gpu.neighbourhood import rows_on_host, sums_on_device
+    from clusterfug.gpu.neighbourhood import product_on_device, rows_on_host, sums_on_device
 
     item = Item(X, Task(sample_weight=task.sample_weight), device)
     item.complain()
@@ -76,20 +80,23 @@ def _on_device(X: Any, task: Task, device: "torch.device") -> Items:
         neighbourhood(features, weight, task.n_neighbors, device),
         lambda items: rows_on_host(features, items),
         lambda labels: sums_on_device(features, weight, labels, device),
+        lambda left, right: product_on_device(left, right, device),
     )
 
 
 def silhouette(items: Items, labels: NDArray[np.int64]) -> float:
     """How much more similar items are to their own cluster than to the next, from -1 to 1; 0 if alone.
 
-    The mean over a sample, evenly spread, of (a - b) / max(s - a, s - b): a is the mean similarity to the
+    The mean over a sample of (a - b) / max(s - a, s - b): a is the mean similarity to the
     item's own cluster, b to that of the others which is most similar, s to itself.
     """
     present = np.flatnonzero(items.weight)
     sizes, counts = np.bincount(labels, weights=items.weight), np.bincount(labels[present], minlength=1)
     if np.count_nonzero(sizes) == 1:
         return 0.0
-    sample = present[np.linspace(0, len(present) - 1, min(_SAMPLE, len(present))).astype(np.int64)]
+    sample = present
+    if len(present) > _SAMPLE:
+        sample = np.sort(np.random.default_rng(0).choice(present, _SAMPLE, replace=False))
     means = items.sums(labels) / np.maximum(sizes, np.finfo(np.float64).tiny)[:, None]
     values = np.zeros(len(sample))
     step = max(1, _BLOCK // len(sizes))
@@ -99,7 +106,7 @@ def silhouette(items: Items, labels: NDArray[np.int64]) -> float:
         itself = np.minimum(items.weight[part], 1.0)
         alone = counts[own] == 1  # also if it counts as several
         others = np.maximum(sizes[own] - itself, np.finfo(np.float64).tiny)
-        similar = items.rows(part) @ means.T
+        similar = items.product(items.rows(part), means.T)
         mine = np.arange(len(part)), own
         a = np.where(alone, 0.0, similar[mine] * sizes[own] - itself * square) / others
         similar[:, sizes == 0] = -np.inf

@@ -26,9 +26,9 @@ def as_wished(search: Search) -> Clustering:
     task = search.task
     assert task.wish is not None
     low, high = task.wish
-    if high > search.items.n:
-        raise ValueError(f"n_clusters is {high}, but there are only {search.items.n} items")
-    fewest, aim, most = (min(times * high, search.items.n) for times in _FINER)
+    # Where there would be too many clusters to join, the number itself is looked for.
+    times = _FINER if high <= _MOST_JOINED else (1, 1, 1)
+    fewest, aim, most = (min(t * high, search.items.n, max(high, _MOST_JOINED)) for t in times)
     most = max(most, _FEW)
     strictness = STRICTNESS
     while True:
@@ -55,6 +55,8 @@ def as_wished(search: Search) -> Clustering:
         f"no strictness tried gives {low:,}{'' if low == high else f' to {high:,}'} clusters: "
         f"the nearest is {nearest.n_clusters:,}, at {nearest.strictness:.2g}"
     )
+    if nearest.n_clusters < search.tried[-1].n_clusters > high:
+        reason += f" (more than {_MOST_JOINED:,} are not joined)"
     warnings.warn(reason, UserWarning, stacklevel=4)
     return search.chosen(nearest.result, nearest.strictness, reason, met=False)
 
@@ -83,7 +85,7 @@ def _joined(search: Search, start: Candidate, count: int) -> tuple[Clustering, f
     begin = time.perf_counter()
     items = search.items
     sums = items.sums(start.labels)
-    of, strictness = join(sums @ sums.T, items.strengths(start.labels), count)
+    of, strictness = join(items.product(sums, sums.T), items.strengths(start.labels), count)
     labels = number_by_first_appearance(of[start.labels])
     inside = items.inside(labels, strictness)
     objective = items.inside(np.zeros_like(labels), strictness) - inside
@@ -129,18 +131,27 @@ def join(
             best[some] = quotients[here, partner[some]]
 
     look(np.arange(k))
+    stale = np.zeros(k, dtype=bool)
+
+    def first() -> int:
+        """The cluster of the best pair."""
+        while stale[best.argmax()]:
+            row = int(best.argmax())
+            look(np.array([row]))
+            stale[row] = False
+        return int(best.argmax())
+
     last = best.max()
     for _ in range(k - count):
-        i = int(best.argmax())
+        i = first()
         j, last = int(partner[i]), best[i]
         similarities[i] += similarities[j]
         similarities[:, i] += similarities[:, j]
         strengths[i] += strengths[j]
         of[of == j] = i
         alive[j], best[j] = False, -np.inf
-        # A joined quotient is a mean of two: whoever has a better partner than both keeps it.
-        stale = alive & ((partner == i) | (partner == j))
+        # A joined quotient is a mean of two, so what was best is no less than what is: it can wait.
+        stale |= (partner == i) | (partner == j)
         stale[i] = True
-        look(np.flatnonzero(stale))
-    following = best.max() if count > 1 else last
+    following = best[first()] if count > 1 else last
     return of, float((last + following) / 2)

@@ -135,7 +135,7 @@ def bound(
     else:
         array, costs = features_and_costs(
             instance,
-            threshold_of(threshold),
+            threshold_of(threshold, auto=False),
             metric,
             center,
             alpha=alpha,

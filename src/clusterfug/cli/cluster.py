@@ -163,6 +163,7 @@ def cluster(
     from clusterfug.instances import files
     from clusterfug.options import ALGORITHMS, CONTRACTIONS, GRAPH_ALGORITHMS
     from clusterfug.solve import dense_multicut, multicut
+    from clusterfug.strength import usual_threshold
 
     if alpha is not None and threshold is not None:
         raise ValueError("give --threshold or --alpha, not both")
@@ -228,16 +229,17 @@ def cluster(
         }
     else:
         metric = metric or Metric(instance.metric)
-        if values is None and threshold is None and strictness is None and alpha is None:
-            stored = instance.threshold is not None or algorithm in CONTRACTIONS
-            if wish is not None or n_neighbors is not None or not stored:
-                threshold = "auto"
-        if plot is not None and values is None and wish is None and threshold != "auto":
+        told = threshold_of(threshold)
+        if told is None and values is None:
+            plain = algorithm in CONTRACTIONS or instance.threshold is not None
+            told = usual_threshold(plain, alpha, strictness, n_neighbors, wish)
+            told = instance.threshold if told == 0.4 and instance.threshold is not None else told
+        if plot is not None and values is None and wish is None and told != "auto":
             raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
         options |= {"k": k, "ann": ann, "device": place, "precision": precision, "memory_limit": limit}
         array, costs = features_and_costs(
             instance,
-            threshold_of(threshold),
+            told,
             metric,
             center,
             alpha=alpha,
@@ -259,7 +261,7 @@ def cluster(
             about |= {"threshold": None, "alpha": alpha, "prefer": prefer.value}
         about |= {"metric": metric.value, "center": center}
         if result.choice is not None:
-            about |= _choice(result.choice)
+            about |= _choice(result.choice) | {"plot": None if plot is None else str(plot)}
             if plot is not None:
                 from clusterfug.plots import plot_choice
 
@@ -315,6 +317,7 @@ def _choice(choice: "Choice") -> dict[str, Any]:
     return {
         "strictness": choice.strictness,
         "reason": choice.reason,
+        "wish": choice.wish,
         "met": choice.met,
         "candidates": choice.rows(),
     }

@@ -63,6 +63,7 @@ def evaluate(
     from clusterfug import DenseProblem, evaluation
     from clusterfug.instances import files
     from clusterfug.instances.classes import read_classes
+    from clusterfug.strength import STRICTNESS
 
     if features is None:
         of_features = {
@@ -91,14 +92,16 @@ def evaluate(
         _check_same_items(labels, len(given), features, len(np.atleast_1d(instance.array)))
         array, costs = features_and_costs(
             instance,
-            threshold_of(threshold),
+            threshold_of(threshold, auto=False),
             metric,
             center,
             strictness=strictness,
             n_neighbors=n_neighbors,
         )
         problem = DenseProblem(array, **costs)
-        about = {"threshold": costs["threshold"], "metric": metric or instance.metric, "center": center}
+        local = STRICTNESS if strictness is None else strictness
+        about = {"strictness": local} if costs["threshold"] == "local" else {}
+        about |= {"threshold": costs["threshold"], "metric": metric or instance.metric, "center": center}
     found = evaluation.evaluate(given, known, problem)
     if as_json:
         typer.echo(json.dumps(found.as_dict() | about))
@@ -133,7 +136,8 @@ def _print(found: "Evaluation", labels: Path, truth: Path | None, about: dict[st
         cost.add_row("all singletons", f"{found.cost.all_singletons:,.2f}")
         cost.add_row("inside", f"{found.cost.inside:,.2f}")
         centred = "centred " if about["center"] else ""
-        cost.add_row("threshold", f"{about['threshold']} ({centred}{about['metric']})")
+        strict = f", strictness {about['strictness']:g}" if "strictness" in about else ""
+        cost.add_row("threshold", f"{about['threshold']}{strict} ({centred}{about['metric']})")
         out.print(cost)
     out.print()
     out.print(_histogram(found))

@@ -132,14 +132,17 @@ def plain_table() -> Table:
     return table
 
 
-def threshold_of(text: str | None) -> float | str | None:
+def threshold_of(text: str | None, auto: bool = True) -> float | str | None:
     """What --threshold says."""
+    if text == "auto" and not auto:
+        raise ValueError("--threshold auto is for cluster: give what it chose, local and its --strictness")
     if text is None or text in ("local", "auto"):
         return text
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"--threshold must be a number, local or auto, not {text!r}") from None
+        known = "a number, local or auto" if auto else "a number or local"
+        raise ValueError(f"--threshold must be {known}, not {text!r}") from None
 
 
 def features_and_costs(
@@ -160,8 +163,9 @@ def features_and_costs(
     from clusterfug.preprocess import mean_feature, prepare
 
     if threshold is None:
-        local = strictness is not None and alpha is None
-        threshold = "local" if local else 0.4 if instance.threshold is None else instance.threshold
+        local = strictness is not None or n_neighbors is not None
+        stored = 0.4 if instance.threshold is None else instance.threshold
+        threshold = "local" if local and alpha is None else stored
     array = checks.features(instance.array)
     weight = None if weights is None else checks.weights(files.read_column(weights), len(array))
     strength: Any = alpha

@@ -24,7 +24,7 @@ def on_device(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Mean similarities to m neighbours and to the nearest of them, and squares, of the items present.
 
-    Of many items every s-th is asked, and counts as s neighbours: about the same mean.
+    Of many items a sample is asked, each for several: about the same mean.
     """
     try:
         return _means(features, weight, present, m, device)
@@ -40,9 +40,11 @@ def _means(
     device: torch.device,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     n = len(present)
-    stride = -(-n // _ASKED)
-    asked = np.arange(0, n, stride)
-    listed = min(-(-m // stride), len(asked) - 1)
+    stride = max(1.0, n / _ASKED)
+    asked = np.arange(n) if n <= _ASKED else np.sort(np.random.default_rng(0).permutation(n)[:_ASKED])
+    column = np.full(n, -1)
+    column[asked] = np.arange(len(asked))
+    listed = min(int(np.ceil(m / stride)), len(asked) - 1)
     dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
     columns = _rows(features, present[asked], device, dtype)
     counts = torch.from_numpy(stride * weight[present[asked]]).to(device)
@@ -50,7 +52,8 @@ def _means(
     for start in range(0, n, _ROWS):
         stop = min(n, start + _ROWS)
         rows = _rows(features, present[start:stop], device, dtype)
-        best, ids = _nearest(rows, columns, start, stride, listed)
+        own = torch.from_numpy(column[start:stop]).to(device)
+        best, ids = _nearest(rows, columns, own, listed)
         squares = rows.double().square().sum(1)
         copies = torch.from_numpy(weight[present[start:stop]]).to(device).sub(1).clip(0)
         similar = best.double(), counts[ids], copies, squares
@@ -59,16 +62,14 @@ def _means(
     return found[0], found[1], found[2]
 
 
-def _nearest(rows: Tensor, columns: Tensor, start: int, stride: int, m: int) -> tuple[Tensor, Tensor]:
-    """The m columns most similar to each row, best first; row start + r is column (start + r) / stride."""
+def _nearest(rows: Tensor, columns: Tensor, own: Tensor, m: int) -> tuple[Tensor, Tensor]:
+    """The m columns most similar to each row, best first; row r is the column own[r], or none (-1)."""
     best = rows.new_full((len(rows), m), -torch.inf)
     ids = torch.zeros((len(rows), m), dtype=torch.int64, device=rows.device)
     for left in range(0, len(columns), _COLUMNS):
         block = rows @ columns[left : left + _COLUMNS].T
-        own = torch.arange(start, start + len(rows), device=rows.device)
-        at = own.div(stride, rounding_mode="floor") - left
-        here = (own % stride == 0) & (at >= 0) & (at < block.shape[1])
-        block[here.nonzero()[:, 0], at[here]] = -torch.inf
+        here = (own >= left) & (own < left + block.shape[1])
+        block[here.nonzero()[:, 0], own[here] - left] = -torch.inf
         some, places = block.topk(min(m, block.shape[1]), dim=1)
         best, order = torch.cat([best, some], dim=1).topk(m, dim=1)
         ids = torch.cat([ids, places + left], dim=1).gather(1, order)
@@ -79,6 +80,15 @@ def sums_on_device(
     features: Tensor, weight: NDArray[np.float64], labels: NDArray[np.int64], device: torch.device
 ) -> NDArray[np.float64]:
     """(K, d) sums of weight times features of the clusters 0..K-1."""
+    try:
+        return _sums(features, weight, labels, device)
+    except torch.cuda.OutOfMemoryError:
+        raise out_of_memory(device) from None
+
+
+def _sums(
+    features: Tensor, weight: NDArray[np.float64], labels: NDArray[np.int64], device: torch.device
+) -> NDArray[np.float64]:
     n, d = features.shape
     sums = torch.zeros((int(labels.max()) + 1, d), dtype=torch.float64, device=device)
     step = max(1, _BLOCK // d)
@@ -91,6 +101,13 @@ def sums_on_device(
         # One cluster after the other: the same sums in every run, which atomic additions would not give.
         sums[torch.from_numpy(here).to(device)] += torch.segment_reduce(rows, "sum", lengths=lengths)
     return sums.cpu().numpy()
+
+
+def product_on_device(
+    left: NDArray[np.float64], right: NDArray[np.float64], device: torch.device
+) -> NDArray[np.float64]:
+    found = torch.from_numpy(left).to(device) @ torch.from_numpy(right).to(device)
+    return found.cpu().numpy()
 
 
 def rows_on_host(features: Tensor, items: NDArray[np.int64]) -> NDArray[np.float64]:
