@@ -44,8 +44,9 @@ def clearest(search: Search) -> Clustering:
         best = usual
     if task.algorithm == "fast" and not task.bound:
         return search.chosen(best.result, best.strictness, _why(best, scores))
-    result = search.final(best.strictness, _why(best, scores), None if search.on_device else best.labels)
-    if task.algorithm in ON_GPU and best.result.inside > result.inside:  # several starts, all of them worse
+    init = None if search.items.starts_often else best.labels
+    result = search.final(best.strictness, _why(best, scores), init)
+    if task.algorithm in ON_GPU and best.result.inside > result.inside:  # all starts are worse
         result = replace(best.result, algorithm=task.algorithm, bound=result.bound, choice=result.choice)
     return result
 

@@ -23,9 +23,8 @@ class Items(NamedTuple):
     around: Neighbourhood
     rows: Callable[[NDArray[np.int64]], NDArray[np.float64]]  # features of some items
     sums: Callable[[NDArray[np.int64]], NDArray[np.float64]]  # of weight times features, by label 0..K-1
-    product: Callable[
-        [NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]
-    ]  # the same every time
+    product: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]  # always the same
+    starts_often: bool  # whether a run that is given no labels starts several times
 
     @property
     def n(self) -> int:
@@ -64,6 +63,7 @@ def _on_host(X: Any, task: Task) -> Items:
         lambda items: features[items].astype(np.float64),
         lambda labels: problem.contract(labels).rows.features,
         blocks.product,
+        False,
     )
 
 
@@ -81,6 +81,7 @@ def _on_device(X: Any, task: Task, device: "torch.device") -> Items:
         lambda items: rows_on_host(features, items),
         lambda labels: sums_on_device(features, weight, labels, device),
         lambda left, right: product_on_device(left, right, device),
+        item.is_small,
     )
 
 

@@ -95,7 +95,6 @@ class Search:
 
     def __init__(self, X: Any, task: Task, place: "torch.device | None", callback: Progress | None) -> None:
         self.task = task
-        self.on_device = place is not None
         self.items: Items = items_of(X, task, place)
         self.tried: list[Candidate] = []  # by rising strictness
         self.everywhere = {
