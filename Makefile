@@ -33,6 +33,7 @@ bench: .venv/installed-bench
 	.venv/bin/python benchmarks/optima.py
 	.venv/bin/python benchmarks/sweep.py
 	.venv/bin/python benchmarks/permuted.py
+	.venv/bin/python benchmarks/thresholds.py
 
 # The paper's tables and figures at reduced size into docs/results; FULL=--full for the real sizes.
 PAPER = table1 table2 table3 table4 table5 figure4 hubs neighbours

@@ -65,8 +65,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
     precision : {"fast", "exact"}, default="fast"
         How candidates are found on a GPU; on the CPU always exact.
     memory_limit : int, default=None
-        Bytes that algorithm="gaec" may use for its n x n costs (4 GiB by default), or that the solver may
-        use on a GPU (90 % of what is free).
+        Bytes that algorithm="gaec" may use for its n x n costs (4 GiB by default), that "auto" and "fast"
+        may use for a part of a problem that is solved shard by shard (by default all is solved at once),
+        or that the solver may use on a GPU (90 % of what is free).
     bound : bool, default=False
         Compute a lower bound, too, so that `gap_` says how far from optimal the clustering is at most.
 

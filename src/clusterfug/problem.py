@@ -126,8 +126,13 @@ class DenseProblem:
         features = np.ascontiguousarray(sums[:, :-1])
         return self._with_rows(features, sums[:, -1].copy(), np.ones(len(sums)))
 
-    def subset(self, items: NDArray[np.int64]) -> "DenseProblem":
-        """The problem of some of the items."""
+    def beside(self, other: "DenseProblem") -> "DenseProblem":
+        """The problem of these items and those of another one, which has the same signature."""
+        arrays = zip(self.rows[:3], other.rows[:3], strict=True)
+        return self._with_rows(*(np.concatenate(both) for both in arrays))
+
+    def subset(self, items: NDArray[np.int64] | slice) -> "DenseProblem":
+        """The problem of some of the items; of a slice without a copy."""
         features, alpha, weight, _ = self.rows
         return self._with_rows(features[items], alpha[items], weight[items])
 

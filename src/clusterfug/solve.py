@@ -108,8 +108,10 @@ def dense_multicut(
         How candidates are found on a GPU: "fast" in bfloat16, "exact" in float32. Float64 decides either
         way. On the CPU always exact.
     memory_limit : int, optional
-        Bytes that "gaec" may use for its costs, 4 GiB by default; on a GPU, bytes that the run may use
-        there, 90 % of what is free by default. Features that do not fit stay on the host and are streamed.
+        Bytes that "gaec" may use for its costs, 4 GiB by default. For "auto" and "fast" on the CPU, bytes
+        for solving a part: a problem that needs more is solved shard by shard, and "auto" is "fast" then;
+        some 200 bytes per item come on top. On a GPU, bytes that the run may use there, 90 % of what is
+        free by default; features that do not fit stay on the host and are streamed.
     bound : bool, default=False
         Compute a lower bound, too (see `lower_bound`; it has `time_limit` seconds of its own, if that is
         given), so that the result says how far from optimal it is at most: `gap`, `gap_inside`. "best"

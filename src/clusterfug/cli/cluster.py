@@ -120,8 +120,9 @@ def cluster(
     memory_limit: Annotated[
         float | None,
         typer.Option(
-            help="GiB that gaec may use for its n x n costs (default: 4), or that may be used on a GPU "
-            "(default: 90 % of what is free).",
+            help="GiB that gaec may use for its n x n costs (default: 4), that auto and fast may use for a "
+            "part (then items are solved shard by shard), or that may be used on a GPU (default: 90 % of "
+            "what is free).",
             show_default=False,
         ),
     ] = None,

@@ -12,6 +12,8 @@ from clusterfug.problem import DenseProblem
 #: A gain counts if it is larger than this times the most that the item could cost to the two clusters.
 ROUNDING = 1e-13
 
+_SPARE = 1 << 16  # slots to be alone in, at most: when they are used up, slots are dealt out afresh
+
 # Clusters.counts
 UNUSED, CLOCK = range(2)
 
@@ -54,7 +56,7 @@ def singletons(problem: DenseProblem) -> Clusters:
 def clusters_of(problem: DenseProblem, labels: NDArray[np.int64]) -> Clusters:
     """The clusters of labels 0..K-1 with their sums, and some slots to be alone in."""
     k = int(labels.max()) + 1
-    slots = k + 64 + problem.n // 8
+    slots = k + 64 + min(problem.n // 8, _SPARE)
     sums = np.zeros((slots, problem.d + 1))
     for part in problem.parts():
         sum_rows(problem.rows, np.arange(problem.n)[part], labels[part], sums)
