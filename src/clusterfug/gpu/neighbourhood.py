@@ -1,5 +1,7 @@
 """How similar items are to their neighbours, and sums of clusters: what choosing a strictness looks at."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,35 +12,34 @@ from torch import Tensor
 from clusterfug.gpu.device import out_of_memory
 from clusterfug.strength import mean_of_nearest, near
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Means = tuple[Floats, Floats, Floats]
+
 _ROWS, _COLUMNS = 2048, 1 << 15  # of one block of similarities: 256 MiB
 _ASKED = 1 << 17  # items that neighbours are searched among, at most
 _BLOCK = 1 << 26  # numbers of a block of features
 
 
-def on_device(
-    features: Tensor,
-    weight: NDArray[np.float64],
-    present: NDArray[np.int64],
-    m: int,
-    device: torch.device,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def on_device(features: Tensor, weight: Floats, present: Ints, m: int, device: torch.device) -> Means:
     """Mean similarities to m neighbours and to the nearest of them, and squares, of the items present.
 
     Of many items a sample is asked, each for several: about the same mean.
     """
-    try:
+    with _plain_errors(device):
         return _means(features, weight, present, m, device)
+
+
+@contextmanager
+def _plain_errors(device: torch.device) -> Iterator[None]:
+    """Running out of memory is one line."""
+    try:
+        yield
     except torch.cuda.OutOfMemoryError:
         raise out_of_memory(device) from None
 
 
-def _means(
-    features: Tensor,
-    weight: NDArray[np.float64],
-    present: NDArray[np.int64],
-    m: int,
-    device: torch.device,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _means(features: Tensor, weight: Floats, present: Ints, m: int, device: torch.device) -> Means:
     n = len(present)
     stride = max(1.0, n / _ASKED)
     asked = np.arange(n) if n <= _ASKED else np.sort(np.random.default_rng(0).permutation(n)[:_ASKED])
@@ -76,19 +77,13 @@ def _nearest(rows: Tensor, columns: Tensor, own: Tensor, m: int) -> tuple[Tensor
     return best, ids
 
 
-def sums_on_device(
-    features: Tensor, weight: NDArray[np.float64], labels: NDArray[np.int64], device: torch.device
-) -> NDArray[np.float64]:
+def sums_on_device(features: Tensor, weight: Floats, labels: Ints, device: torch.device) -> Floats:
     """(K, d) sums of weight times features of the clusters 0..K-1."""
-    try:
+    with _plain_errors(device):
         return _sums(features, weight, labels, device)
-    except torch.cuda.OutOfMemoryError:
-        raise out_of_memory(device) from None
 
 
-def _sums(
-    features: Tensor, weight: NDArray[np.float64], labels: NDArray[np.int64], device: torch.device
-) -> NDArray[np.float64]:
+def _sums(features: Tensor, weight: Floats, labels: Ints, device: torch.device) -> Floats:
     n, d = features.shape
     sums = torch.zeros((int(labels.max()) + 1, d), dtype=torch.float64, device=device)
     step = max(1, _BLOCK // d)
@@ -103,18 +98,16 @@ def _sums(
     return sums.cpu().numpy()
 
 
-def product_on_device(
-    left: NDArray[np.float64], right: NDArray[np.float64], device: torch.device
-) -> NDArray[np.float64]:
+def product_on_device(left: Floats, right: Floats, device: torch.device) -> Floats:
     found = torch.from_numpy(left).to(device) @ torch.from_numpy(right).to(device)
     return found.cpu().numpy()
 
 
-def rows_on_host(features: Tensor, items: NDArray[np.int64]) -> NDArray[np.float64]:
+def rows_on_host(features: Tensor, items: Ints) -> Floats:
     """Features of some items as an array."""
     return _rows(features, items, torch.device("cpu"), torch.float64).numpy()
 
 
-def _rows(features: Tensor, items: NDArray[np.int64], device: Any, dtype: torch.dtype) -> Tensor:
+def _rows(features: Tensor, items: Ints, device: Any, dtype: torch.dtype) -> Tensor:
     """Features of some items, brought to the device."""
     return features[torch.from_numpy(items).to(features.device)].to(device, dtype)
