@@ -110,7 +110,7 @@ def dense_multicut(
     memory_limit : int, optional
         Bytes that "gaec" may use for its costs, 4 GiB by default. For "auto" and "fast" on the CPU, bytes
         for solving a part: a problem that needs more is solved shard by shard, and "auto" is "fast" then;
-        some 200 bytes per item come on top. On a GPU, bytes that the run may use there, 90 % of what is
+        some 300 bytes per item come on top. On a GPU, bytes that the run may use there, 90 % of what is
         free by default; features that do not fit stay on the host and are streamed.
     bound : bool, default=False
         Compute a lower bound, too (see `lower_bound`; it has `time_limit` seconds of its own, if that is

@@ -109,7 +109,7 @@ def neighbourhood(
 ) -> Neighbourhood:
     """How similar every item is to its neighbours: those of weight 0 are nobody's, and have none."""
     present = np.flatnonzero(weight)
-    weight = weight * max(1.0, len(present) / weight.sum())  # of 1 or more on average: items, not shares
+    weight = as_items(weight)
     m = n_neighbors or min(NEIGHBOURS, max(1, int(2 * weight.sum() / 3)))
     if device is None:
         means, nearer, squares = _on_host(features, weight, present, m)
@@ -141,6 +141,11 @@ def _on_host(
         similar = similarities[part], weight[ids[part]], copies[part], squares[part]
         means[part], nearer[part] = mean_of_nearest(*similar, m), mean_of_nearest(*similar, near(m))
     return means, nearer, squares
+
+
+def as_items(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights of 1 or more on average: items, not shares of a whole."""
+    return weight * max(1.0, np.count_nonzero(weight) / weight.sum())
 
 
 def near(m: int) -> int:

@@ -17,6 +17,7 @@ from clusterfug.kernels import Progress
 from clusterfug.options import OURS, Task
 from clusterfug.result import Clustering, agreement
 from clusterfug.solve import dense_multicut
+from clusterfug.strength import as_items
 
 if TYPE_CHECKING:
     import torch
@@ -120,8 +121,7 @@ class Search:
 
     def agreement(self) -> NDArray[np.float64]:
         """Of every candidate with the next."""
-        weight = self.items.weight
-        weight = weight * max(1.0, np.count_nonzero(weight) / weight.sum())  # of 1 or more on average
+        weight = as_items(self.items.weight)
         return np.array([agreement(a.labels, b.labels, weight) for a, b in pairwise(self.tried)])
 
     def scores(self) -> dict[float, float]:
