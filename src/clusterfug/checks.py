@@ -1,7 +1,9 @@
 """Validation: every error a user can cause, in one line that says what to do, before any work."""
 
 import numbers
+import re
 import sys
+from os import PathLike
 from typing import Any, NoReturn
 
 import numpy as np
@@ -36,6 +38,20 @@ def count(name: str, value: object, minimum: int = 1) -> int:
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, not {value}")
     return int(value)
+
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def memory(name: str, value: object) -> int:
+    """Bytes: a whole number, or a text such as "600MB" or "2 GiB"."""
+    if not isinstance(value, str):
+        return count(name, value)
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]+)\s*", value)
+    if match is None or match[2].upper() not in _UNITS:
+        raise ValueError(f'{name} must be bytes, or a text such as "600MB" or "2GiB", not {value!r}')
+    return count(name, int(float(match[1]) * _UNITS[match[2].upper()]))
 
 
 def wish(name: str, value: object) -> tuple[int, int]:
@@ -88,6 +104,15 @@ def tensor(name: str, value: Any) -> Any:
     if value.is_complex() or value.is_quantized:
         raise TypeError(f"{name} must hold real numbers, not {value.dtype}; convert it to floats first")
     return value.detach()
+
+
+def is_path(value: Any) -> bool:
+    """Whether it names a file or a folder, or some files."""
+    return isinstance(value, str | PathLike) or (
+        isinstance(value, list | tuple)
+        and len(value) > 0
+        and all(isinstance(one, str | PathLike) for one in value)
+    )
 
 
 def is_problem(value: Any, kind: str) -> bool:

@@ -18,7 +18,7 @@ from clusterfug.problem import DenseProblem, as_problem
 from clusterfug.refinement.multilevel import Problem, Refined
 from clusterfug.result import Clustering
 from clusterfug.run import Run
-from clusterfug.shards import items_of_shard
+from clusterfug.shards.source import in_shards
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import LowerBound
@@ -76,9 +76,10 @@ def _dense(problem: DenseProblem, task: Task, run: Run, callback: Progress | Non
     if algorithm == "exact":
         return run.exact(problem, task.refinement, callback)
     if algorithm in OURS:
-        size = items_of_shard(problem.n, problem.d, task.memory_limit)
-        if size < problem.n and algorithm != "best":
-            return run.in_shards(problem, size, task.refinement, callback)
+        if in_shards(problem.n, problem.d, task):
+            from clusterfug.shards.solve import solve_problem
+
+            return solve_problem(problem, task, callback)
         return run.strategy(problem, task.refinement, callback)
     alone = Refined(np.arange(problem.n), False, False)
     if algorithm == "gaec":

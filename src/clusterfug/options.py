@@ -4,6 +4,7 @@ Both roads, on the CPU and on a GPU, start here, so nothing heavy is imported.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,8 +102,9 @@ class Task:
     max_iter: int | None = None
     random_state: Any = 0
     precision: str = "fast"
-    memory_limit: int | None = None
+    memory_limit: Any = None
     bound: bool = False
+    checkpoint: Any = None
 
     def __post_init__(self) -> None:
         checks.one_of("algorithm", self.algorithm, ALGORITHMS)
@@ -114,7 +116,9 @@ class Task:
         else:
             self.costs.check()
         if self.memory_limit is not None:
-            self.memory_limit = checks.count("memory_limit", self.memory_limit)
+            self.memory_limit = checks.memory("memory_limit", self.memory_limit)
+        if self.checkpoint is not None:
+            self._check_checkpoint()
         if self.k is not None:
             self.k = checks.count("k", self.k)
             if not CONTRACTIONS.get(self.algorithm):
@@ -139,6 +143,17 @@ class Task:
     def chooses(self) -> bool:
         """Whether the strictness of a local threshold is to be chosen, too."""
         return self.wish is not None or (isinstance(self.threshold, str) and self.threshold == "auto")
+
+    def _check_checkpoint(self) -> None:
+        self.checkpoint = Path(self.checkpoint)
+        if self.algorithm not in ON_GPU:
+            raise ValueError(f"checkpoint goes with {' and '.join(ON_GPU)}, not with {self.algorithm}")
+        if self.chooses:
+            raise ValueError("checkpoint goes with a threshold that is told, not with one that is chosen")
+        if self.checkpoint.exists() and not self.checkpoint.is_dir():
+            raise NotADirectoryError(f"checkpoint must be a folder, and {self.checkpoint} is none")
+        if not self.checkpoint.absolute().parent.is_dir():
+            raise FileNotFoundError(f"checkpoint: the folder {self.checkpoint.parent} does not exist")
 
     def _check_choice(self) -> None:
         what = "threshold='auto'" if self.wish is None else "n_clusters"

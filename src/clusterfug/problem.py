@@ -126,10 +126,10 @@ class DenseProblem:
         features = np.ascontiguousarray(sums[:, :-1])
         return self._with_rows(features, sums[:, -1].copy(), np.ones(len(sums)))
 
-    def beside(self, other: "DenseProblem") -> "DenseProblem":
-        """The problem of these items and those of another one, which has the same signature."""
-        arrays = zip(self.rows[:3], other.rows[:3], strict=True)
-        return self._with_rows(*(np.concatenate(both) for both in arrays))
+    def beside(self, *others: "DenseProblem") -> "DenseProblem":
+        """The problem of these items and those of others, which have the same signature."""
+        arrays = zip(self.rows[:3], *(other.rows[:3] for other in others), strict=True)
+        return self._with_rows(*(np.concatenate(parts) for parts in arrays))
 
     def subset(self, items: NDArray[np.int64] | slice) -> "DenseProblem":
         """The problem of some of the items; of a slice without a copy."""
@@ -138,9 +138,15 @@ class DenseProblem:
 
     def _with_rows(self, *arrays: NDArray[Any]) -> "DenseProblem":
         """A problem with the same signature and these features, alpha and weights."""
-        problem = object.__new__(DenseProblem)
+        features, alpha, weight = arrays
+        return DenseProblem.of(Rows(features, alpha, weight, self.rows.signature))
+
+    @classmethod
+    def of(cls, rows: Rows) -> "DenseProblem":
+        """The problem of rows that are known to be in order."""
+        problem = object.__new__(cls)
         problem.threshold = None
-        problem.rows = Rows(*map(read_only, (*arrays, self.rows.signature)))
+        problem.rows = Rows(*map(read_only, rows))
         return problem
 
     @property

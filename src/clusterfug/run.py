@@ -13,7 +13,6 @@ from clusterfug.problem import DenseProblem
 from clusterfug.refinement.multilevel import Problem, Refined, refine
 from clusterfug.refinement.strategies import STRATEGIES, or_all_together
 from clusterfug.result import INTERRUPTED, MERGE, Clustering, Phase, number_by_first_appearance
-from clusterfug.shards import pools
 
 _LAST = 1.0  # seconds for a bound of triangles when the time of `exact` is up
 
@@ -55,17 +54,6 @@ class Run:
                 raise
             self.passes(INTERRUPTED, Refined(self.passed[-1][2].labels, False, False))
         return self._clustering(problem, np.empty(0, dtype=MERGE), budget.iterations)
-
-    def in_shards(self, problem: DenseProblem, size: int, options: Refinement, progress: Any) -> Clustering:
-        """The clustering of a problem too large to solve at once: shards, then moves and joins of all."""
-        labels = options.start(problem.n)
-        if labels is None:
-            for pool in pools(problem, size, progress=progress):
-                self.passes("shards", Refined(pool.node, False, False))
-            labels = pool.node
-        labels = or_all_together(problem, labels)
-        self.passes("refinement", refine(problem, labels, options.budget()))
-        return self._clustering(problem, np.empty(0, dtype=MERGE), 0)
 
     def exact(self, problem: Problem, options: Refinement, progress: Any) -> Clustering:
         """The best clustering and the proof, or what is known of it when the time is up."""

@@ -35,7 +35,8 @@ def dense_multicut(
     random_state: Any = 0,
     device: Any = None,
     precision: str = "fast",
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
+    checkpoint: Any = None,
     bound: bool = False,
     callback: Progress | None = None,
 ) -> Clustering:
@@ -46,10 +47,11 @@ def dense_multicut(
 
     Parameters
     ----------
-    X : array or torch tensor of shape (n, d), or DenseProblem
+    X : array or torch tensor of shape (n, d), DenseProblem, or path
         One row of features per item, used as it is: normalise and centre them first if you want
         cosines (`DenseMulticut` does). See `DenseProblem` for X, threshold, alpha, prefer and
-        sample_weight; a `DenseProblem` brings its own.
+        sample_weight; a `DenseProblem` brings its own. A path is that of a .npy, .parquet, .arrow or
+        .feather file, or of a folder of them, or a list: with a `memory_limit` they are read in parts.
     threshold : float, "local" or "auto", default=0.4
         Similarity at which a pair neither attracts nor repels. Larger gives more clusters. "local" is one
         for each item: a share (`strictness`) of its mean similarity to its nearest items, see
@@ -107,11 +109,14 @@ def dense_multicut(
     precision : {"fast", "exact"}, default="fast"
         How candidates are found on a GPU: "fast" in bfloat16, "exact" in float32. Float64 decides either
         way. On the CPU always exact.
-    memory_limit : int, optional
-        Bytes that "gaec" may use for its costs, 4 GiB by default. For "auto" and "fast" on the CPU, bytes
-        for solving a part: a problem that needs more is solved shard by shard, and "auto" is "fast" then;
-        some 300 bytes per item come on top. On a GPU, bytes that the run may use there, 90 % of what is
-        free by default; features that do not fit stay on the host and are streamed.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "600MB". What "gaec" may use for its costs, 4 GiB by default. For "auto"
+        and "fast" on the CPU, what solving a part may take: a problem that needs more is solved shard by
+        shard (see docs/scaling.md). On a GPU, what the run may use there, 90 % of what is free by default;
+        features that do not fit stay on the host and are streamed.
+    checkpoint : path, optional
+        A folder, for "auto" and "fast" on the CPU: the problem is solved shard by shard, and what is done
+        is kept there. A run that was stopped goes on from it, and ends with the same labels.
     bound : bool, default=False
         Compute a lower bound, too (see `lower_bound`; it has `time_limit` seconds of its own, if that is
         given), so that the result says how far from optimal it is at most: `gap`, `gap_inside`. "best"
@@ -152,10 +157,23 @@ def dense_multicut(
         random_state=random_state,
         precision=precision,
         memory_limit=memory_limit,
+        checkpoint=checkpoint,
         bound=bound,
     )
     place = choose(device, algorithm, X)
-    if task.chooses or task.costs.is_local:
+    if place is not None and checkpoint is not None:
+        raise ValueError("checkpoint is for the CPU: leave it out, or use device='cpu'")
+    local = task.chooses or task.costs.is_local
+    if checks.is_path(X):
+        from clusterfug.shards.source import Files, in_shards
+
+        stored = Files(X)
+        if place is None and not local and in_shards(stored.n, stored.d, task):
+            from clusterfug.shards.solve import solve_files
+
+            return solve_files(stored, task, callback=callback)
+        X = stored.read()
+    if local:
         from clusterfug.choice.door import solve_chosen
 
         return solve_chosen(X, task, place, callback)

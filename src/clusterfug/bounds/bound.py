@@ -30,7 +30,7 @@ def lower_bound(
     n_neighbors: int | None = None,
     method: str = "auto",
     time_limit: float | None = None,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     device: Any = None,
     callback: Progress | None = None,
 ) -> LowerBound:
@@ -49,7 +49,7 @@ def lower_bound(
     time_limit : float, optional
         Seconds after which no more triangles are packed; the pass over all pairs comes on top. Without it
         packing ends when it gains little.
-    memory_limit : int, optional
+    memory_limit : int or str, optional
         Bytes for the costs of a group, 1 GiB by default; triangles and the pairs they touch take up to
         about 0.5 GB and 60 kB per item on top. For "trivial" on a GPU, bytes that may be used there.
     device : {None, "cpu", "cuda", "cuda:1", "auto"} or torch.device, optional
@@ -75,7 +75,7 @@ def lower_bound(
     if time_limit is not None and time_limit != np.inf:
         time_limit = checks.number("time_limit", time_limit, 0.0)
     if memory_limit is not None:
-        memory_limit = checks.count("memory_limit", memory_limit)
+        memory_limit = checks.memory("memory_limit", memory_limit)
     place = choose(device, "auto", X)
     if isinstance(X, GraphProblem) and place is not None:
         raise ValueError("a bound of a graph is computed on the CPU: leave out the device")

@@ -31,7 +31,7 @@ class Unfinished:
         self._rows.touch()
         self._file = self._rows.open("r+b")
         try:
-            self._lock()
+            files.lock(self._file, f"another run is writing {self._output}: wait until it has ended")
             if self._restart:
                 self._progress.unlink(missing_ok=True)
             self._go_on()
@@ -69,17 +69,6 @@ class Unfinished:
             path.unlink(missing_ok=True)
         with suppress(OSError):  # unless somebody keeps something else there
             self._folder.rmdir()
-
-    def _lock(self) -> None:
-        if os.name == "posix":
-            import fcntl
-
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(
-                    f"another run is writing {self._output}: wait until it has ended"
-                ) from None
 
     def _go_on(self) -> None:
         """Take up what an earlier run has done, if there is any and it had the same settings."""

@@ -1,6 +1,7 @@
 """Files to arrays and back, by the ending of their name.
 
-Features: .npy (memory-mapped), .npz, .h5, .csv, .parquet, and the text format FACTORIZED COMPLETE MULTICUT.
+Features: .npy (memory-mapped), .npz, .h5, .csv, .parquet, .arrow, .feather, and the text format
+FACTORIZED COMPLETE MULTICUT.
 Graphs: .npz as scipy saves a sparse matrix, and the text format MULTICUT. Labels: .npy, .csv, .parquet;
 read from .txt, too.
 Output appears under its name only when it is complete.
@@ -18,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.graph import GraphProblem
-from clusterfug.instances import hdf5, text
+from clusterfug.instances import hdf5, tables, text
 
 LABEL_ENDINGS = (".npy", ".csv", ".parquet")
 FEATURE_ENDINGS = (".npy", ".npz", *hdf5.ENDINGS, ".csv", ".parquet", ".txt")
+READ_ENDINGS = (*FEATURE_ENDINGS[:-1], *tables.ENDINGS[1:])
 GRAPH_ENDINGS = (".txt", ".npz")
 
 
@@ -43,22 +45,22 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
     check_readable(path)
     ending = path.suffix.lower()
     if ending == ".npy":
-        return Features(_read_npy(path))
+        return Features(read_npy(path))
     if ending == ".npz":
         return _read_npz(path)
     if ending in hdf5.ENDINGS:
         return Features(hdf5.read_features(path))
     if ending == ".csv":
         return Features(_read_csv(path, dtype))
-    if ending == ".parquet":
-        return Features(_read_parquet(path))
+    if ending in tables.ENDINGS:
+        return Features(tables.Table(path).read())
     header = text.read_header(path)
     if header == text.FACTORIZED:
         return Features(*text.read_factorized(path, dtype))
     if header == text.GRAPH:
         return GraphProblem(*text.read_graph(path))
     raise ValueError(
-        f"{path} is not a format known here: use {', '.join(FEATURE_ENDINGS[:-1])}, or a text file "
+        f"{path} is not a format known here: use {', '.join(READ_ENDINGS)}, or a text file "
         f"that starts with {text.FACTORIZED!r} or {text.GRAPH!r}"
     )
 
@@ -70,7 +72,7 @@ def read_column(path: Path) -> NDArray[Any]:
     if ending in (".csv", ".txt"):
         array = _read_csv(path, np.float64)
     elif ending in LABEL_ENDINGS:
-        array = _read_npy(path) if ending == ".npy" else _read_parquet(path)
+        array = read_npy(path) if ending == ".npy" else tables.Table(path).read()
     else:
         raise ValueError(f"{path} must be a .npy, .csv, .parquet or .txt file with one number per item")
     if array.ndim == 2 and array.shape[1] == 1:
@@ -123,7 +125,7 @@ def write_instance(path: Path, instance: Instance, threshold: float) -> None:
             header = ",".join(f"f{p}" for p in range(array.shape[1]))
             np.savetxt(part, array, text.format_of(array.dtype), ",", header=header, comments="")
         elif ending == ".parquet":
-            _write_parquet(part, "features", array)
+            tables.write(part, "features", array)
         else:
             with part.open("w", encoding="utf-8") as file:
                 text.write_factorized(file, array, threshold)
@@ -139,7 +141,7 @@ def write_labels(path: Path, labels: NDArray[np.int64]) -> None:
         elif ending == ".csv":
             np.savetxt(part, labels, fmt="%d", header="label", comments="")
         else:
-            _write_parquet(part, "label", labels)
+            tables.write(part, "label", labels)
 
 
 def check_readable(path: Path) -> None:
@@ -189,7 +191,18 @@ def complete(path: Path) -> Any:
         part.unlink(missing_ok=True)
 
 
-def _read_npy(path: Path) -> NDArray[Any]:
+def lock(file: Any, message: str) -> None:
+    """Keep an open file to ourselves until it is closed; a ValueError if another process has it."""
+    if os.name == "posix":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(message) from None
+
+
+def read_npy(path: Path) -> NDArray[Any]:
     with path.open("rb") as file:
         if file.read(6) != b"\x93NUMPY":
             raise ValueError(f"{path} is not a .npy file")
@@ -249,51 +262,6 @@ def _read_csv(path: Path, dtype: Any) -> NDArray[Any]:
     return text.read_table(path, skip=1 if counted or named else 0, dtype=dtype, delimiter=",")
 
 
-def _read_parquet(path: Path) -> NDArray[Any]:
-    arrow, parquet = _pyarrow()
-    try:
-        table = parquet.read_table(path)
-    except (arrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} is not a readable .parquet file: {error}") from error
-    names = [name for name in table.column_names if not name.startswith("__index_level_")]
-    vectors = [name for name in names if _is_vector(arrow, table.schema.field(name))]
-    if vectors:
-        names = ["features" if "features" in vectors else vectors[0]]
-    if not names or not len(table):
-        raise ValueError(f"{path} holds no numbers")
-    for name in names:
-        empty = table[name].is_null().to_numpy()
-        if empty.any():
-            raise ValueError(f"{path}: column {name!r} has an empty cell in row {empty.argmax()}")
-    if vectors:
-        column = table[names[0]].combine_chunks()
-        values = column.flatten().to_numpy(zero_copy_only=False)
-        fixed = arrow.types.is_fixed_size_list(column.type)
-        if not fixed and len(np.unique(np.diff(column.offsets.to_numpy()))) > 1:
-            raise ValueError(f"{path}: the vectors in column {names[0]!r} differ in length")
-        return values.reshape(len(column), -1)
-    for name in names:
-        kind = table.schema.field(name).type
-        if not (arrow.types.is_floating(kind) or arrow.types.is_integer(kind)):
-            raise ValueError(f"{path}: column {name!r} holds {kind}, not numbers; leave it out")
-    return np.column_stack([table[name].to_numpy() for name in names])
-
-
-def _is_vector(arrow: Any, field: Any) -> bool:
-    types = arrow.types
-    return bool(
-        types.is_list(field.type) or types.is_large_list(field.type) or types.is_fixed_size_list(field.type)
-    )
-
-
-def _write_parquet(path: Path, name: str, array: NDArray[Any]) -> None:
-    arrow, parquet = _pyarrow()
-    column = arrow.array(np.ascontiguousarray(array).ravel())
-    if array.ndim == 2:
-        column = arrow.FixedSizeListArray.from_arrays(column, array.shape[1])
-    parquet.write_table(arrow.table({name: column}), path)
-
-
 def _write_sparse(path: Path, graph: GraphProblem) -> None:
     from scipy.sparse import coo_array, save_npz
 
@@ -304,16 +272,7 @@ def _write_sparse(path: Path, graph: GraphProblem) -> None:
 
 def _require_extra(ending: str) -> None:
     """A format that needs a package that is not there is found out before the work."""
-    if ending == ".parquet":
-        _pyarrow()
+    if ending in tables.ENDINGS:
+        tables.require_pyarrow()
     elif ending in hdf5.ENDINGS:
         hdf5.require_h5py()
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError("parquet files need pyarrow: pip install 'clusterfug[io]'") from error
-    return pyarrow, pyarrow.parquet

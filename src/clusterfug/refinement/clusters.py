@@ -12,7 +12,8 @@ from clusterfug.problem import DenseProblem
 #: A gain counts if it is larger than this times the most that the item could cost to the two clusters.
 ROUNDING = 1e-13
 
-_SPARE = 1 << 16  # slots to be alone in, at most: when they are used up, slots are dealt out afresh
+#: Slots to be alone in, at most: when they are used up, slots are dealt out afresh.
+SPARE = 1 << 16
 
 # Clusters.counts
 UNUSED, CLOCK = range(2)
@@ -55,30 +56,46 @@ def singletons(problem: DenseProblem) -> Clusters:
 
 def clusters_of(problem: DenseProblem, labels: NDArray[np.int64]) -> Clusters:
     """The clusters of labels 0..K-1 with their sums, and some slots to be alone in."""
-    k = int(labels.max()) + 1
-    slots = k + 64 + min(problem.n // 8, _SPARE)
-    sums = np.zeros((slots, problem.d + 1))
+    sums = np.zeros((int(labels.max()) + 1, problem.d + 1))
     for part in problem.parts():
         sum_rows(problem.rows, np.arange(problem.n)[part], labels[part], sums)
+    mass = np.bincount(labels, weights=problem.own_costs[1])
+    return with_spare_slots(problem, labels, sums, np.bincount(labels), mass)
+
+
+def with_spare_slots(
+    problem: DenseProblem, labels: NDArray[np.int64], sums: Floats, sizes: Ints, mass: Floats
+) -> Clusters:
+    """Clusters that are known, and some slots to be alone in."""
+    k, spare = len(sums), 64 + min(problem.n // 8, SPARE)
+    slots = k + spare
     own, magnitudes = problem.own_costs
     return Clusters(
         labels=labels.copy(),
-        sums=sums,
+        sums=np.concatenate([sums, np.zeros((spare, problem.d + 1))]),
         summed=np.ones(slots, dtype=np.bool_),
-        sizes=np.bincount(labels, minlength=slots),
-        mass=np.bincount(labels, weights=magnitudes, minlength=slots),
+        sizes=np.concatenate([sizes, np.zeros(spare, dtype=np.int64)]),
+        mass=np.concatenate([mass, np.zeros(spare)]),
         changed=np.zeros(slots, dtype=np.int64),
         seen=np.full(problem.n, -1),
         own=own,
         magnitudes=magnitudes,
         unused=np.arange(slots)[::-1].copy(),
-        counts=np.array([slots - k, 0]),
+        counts=np.array([spare, 0]),
     )
 
 
-def sum_again(problem: DenseProblem, clusters: Clusters, slots: NDArray[np.int64]) -> None:
-    """Sum the rows of these clusters afresh: sums that items came to and left have rounding errors."""
+def sum_again(
+    problem: DenseProblem, clusters: Clusters, slots: NDArray[np.int64], elsewhere: Floats | None
+) -> None:
+    """Sum the rows of these clusters afresh: sums that items came to and left have rounding errors.
+
+    `elsewhere` is what items that are not in the problem add to the first of them.
+    """
     clusters.sums[slots] = 0.0
+    if elsewhere is not None:
+        shared = slots[slots < len(elsewhere)]
+        clusters.sums[shared] = elsewhere[shared]
     fresh = np.zeros(len(clusters.sizes), dtype=np.bool_)
     fresh[slots] = True
     items = np.flatnonzero(fresh[clusters.labels])

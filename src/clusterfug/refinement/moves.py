@@ -88,19 +88,50 @@ def moves(
 ) -> tuple[NDArray[np.int64], bool]:
     """Better labels (0..K-1), and whether no single move improves them."""
     while not budget.over():
-        clusters = clusters_of(problem, labels)
-        settled = _rounds(problem, clusters, budget)
+        clusters, lists = clusters_of(problem, labels), empty_lists(problem.n)
+        everyone = np.arange(problem.n)
+        stays(problem, clusters, lists, everyone)
+        nominate(problem, clusters, lists, everyone, np.flatnonzero(clusters.sizes))
+        settled = rounds(problem, clusters, lists, budget)
         labels = compact(clusters.labels)
         if settled:
             return labels, True
     return labels, False
 
 
-def _rounds(problem: DenseProblem, clusters: Clusters, budget: Budget) -> bool:
-    """Move until nobody gains (True), or the time is up or there is no slot left to be alone in (False)."""
-    n, rows = problem.n, problem.rows
-    everyone = np.arange(n)
-    lists = Lists(
+def rounds(
+    problem: DenseProblem, clusters: Clusters, lists: Lists, budget: Budget, elsewhere: Floats | None = None
+) -> bool:
+    """Move until nobody gains (True), or the time is up or there is no slot left to be alone in (False).
+
+    `elsewhere` is what items that are not in the problem add to the sums of the clusters.
+    """
+    everyone = np.arange(problem.n)
+    while not budget.over():
+        unclear = listed_moves(problem, clusters, lists)
+        if clusters.counts[CLOCK] == lists.scored[0]:  # nobody moved
+            short = unclear[lists.length[unclear] < min(_NOMINEES, np.count_nonzero(clusters.sizes) - 1)]
+            if len(short):
+                lists.length[short], lists.bar[short] = 0, -np.inf
+                nominate(problem, clusters, lists, short, np.flatnonzero(clusters.sizes))
+                continue
+            if not search(problem, clusters, unclear, budget):
+                return not budget.over()
+        if clusters.counts[UNUSED] == 0:
+            return False
+        changed = clusters.changed > lists.scored[0]
+        slots = np.flatnonzero(changed & (clusters.sizes > 0))
+        sum_again(problem, clusters, slots, elsewhere)
+        stays(problem, clusters, lists, np.flatnonzero(changed[clusters.labels]))
+        forget(lists, changed)
+        nominate(problem, clusters, lists, everyone, slots)
+        lists.scored[0] = clusters.counts[CLOCK]
+    return False
+
+
+def empty_lists(n: int) -> Lists:
+    """Lists of n items that are not scored yet."""
+    return Lists(
         ids=np.empty((n, _NOMINEES), dtype=np.int64),
         costs=np.empty((n, _NOMINEES)),
         length=np.zeros(n, dtype=np.int64),
@@ -108,45 +139,34 @@ def _rounds(problem: DenseProblem, clusters: Clusters, budget: Budget) -> bool:
         stay=np.empty(n),
         scored=np.zeros(1, dtype=np.int64),
     )
-    _stay(problem, clusters, lists, everyone)
-    _nominate(problem, clusters, lists, everyone, np.flatnonzero(clusters.sizes))
-    step = max(1, _WORK // (_NOMINEES * problem.d))
-    while not budget.over():
-        rounding = ROUNDING * clusters.magnitudes * clusters.mass[clusters.labels]
-        most = np.where(lists.length > 0, lists.costs[:, 0], 0.0)
-        gain = np.maximum(np.maximum(most, lists.bar), 0.0) - lists.stay
-        items = np.flatnonzero(gain > rounding)
-        items = items[np.argsort(-gain[items], kind="stable")]
-        clusters.seen[items] = -1
-        for _ in range(_PASSES):
-            moved = 0
-            for start in range(0, len(items), step):
-                moved += nominee_pass(rows, clusters, lists, items[start : start + step])
-            if moved < _ENOUGH * n:
-                break
-            items = np.argsort(lists.stay, kind="stable")  # all, the least attached first
-        if clusters.counts[CLOCK] == lists.scored[0]:  # nobody moved
-            unclear = np.flatnonzero(lists.bar - lists.stay > rounding)
-            short = unclear[lists.length[unclear] < min(_NOMINEES, np.count_nonzero(clusters.sizes) - 1)]
-            if len(short):
-                lists.length[short], lists.bar[short] = 0, -np.inf
-                _nominate(problem, clusters, lists, short, np.flatnonzero(clusters.sizes))
-                continue
-            if not _search(problem, clusters, unclear, budget):
-                return not budget.over()
-        if clusters.counts[UNUSED] == 0:
-            return False
-        changed = clusters.changed > lists.scored[0]
-        slots = np.flatnonzero(changed & (clusters.sizes > 0))
-        sum_again(problem, clusters, slots)
-        _stay(problem, clusters, lists, np.flatnonzero(changed[clusters.labels]))
-        forget(lists, changed)
-        _nominate(problem, clusters, lists, everyone, slots)
-        lists.scored[0] = clusters.counts[CLOCK]
-    return False
 
 
-def _search(problem: DenseProblem, clusters: Clusters, items: NDArray[np.int64], budget: Budget) -> int:
+def gains(clusters: Clusters, lists: Lists) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What items gain at most by moving, and what may be rounding."""
+    most = np.where(lists.length > 0, lists.costs[:, 0], 0.0)
+    gain = np.maximum(np.maximum(most, lists.bar), 0.0) - lists.stay
+    return gain, ROUNDING * clusters.magnitudes * clusters.mass[clusters.labels]
+
+
+def listed_moves(problem: DenseProblem, clusters: Clusters, lists: Lists) -> NDArray[np.int64]:
+    """Move items to clusters of their lists, those that gain most first; items whose bar left it open."""
+    n, step = problem.n, max(1, _WORK // (_NOMINEES * problem.d))
+    gain, rounding = gains(clusters, lists)
+    unclear = np.flatnonzero(lists.bar - lists.stay > rounding)
+    items = np.flatnonzero(gain > rounding)
+    items = items[np.argsort(-gain[items], kind="stable")]
+    clusters.seen[items] = -1
+    for _ in range(_PASSES):
+        moved = 0
+        for start in range(0, len(items), step):
+            moved += nominee_pass(problem.rows, clusters, lists, items[start : start + step])
+        if moved < _ENOUGH * n:
+            break
+        items = np.argsort(lists.stay, kind="stable")  # all, the least attached first
+    return unclear
+
+
+def search(problem: DenseProblem, clusters: Clusters, items: NDArray[np.int64], budget: Budget) -> int:
     """Move items to the best cluster of all, where upper bounds leave it open; the number of moves."""
     step = max(1, _WORK // (len(clusters.sizes) * problem.d))
     moved = 0
@@ -157,13 +177,13 @@ def _search(problem: DenseProblem, clusters: Clusters, items: NDArray[np.int64],
     return moved
 
 
-def _stay(problem: DenseProblem, clusters: Clusters, lists: Lists, items: NDArray[np.int64]) -> None:
+def stays(problem: DenseProblem, clusters: Clusters, lists: Lists, items: NDArray[np.int64]) -> None:
     step = max(1, _WORK // problem.d)
     for start in range(0, len(items), step):
         stay_costs(problem.rows, clusters, items[start : start + step], lists.stay)
 
 
-def _nominate(
+def nominate(
     problem: DenseProblem,
     clusters: Clusters,
     lists: Lists,

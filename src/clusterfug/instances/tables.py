@@ -1,0 +1,98 @@
+"""Tables of Apache Arrow: .parquet, .arrow and .feather files to arrays, also a few rows of them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ENDINGS = (".parquet", ".arrow", ".feather")
+
+
+def require_pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.feather
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            f"{', '.join(ENDINGS)} files need pyarrow: pip install 'clusterfug[io]'"
+        ) from error
+    return pyarrow
+
+
+class Table:
+    """A file of rows in groups, which are read when they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._arrow = path, require_pyarrow()
+        try:
+            if path.suffix.lower() == ".parquet":
+                self._file = self._arrow.parquet.ParquetFile(path)
+                schema, count = self._file.schema_arrow, self._file.num_row_groups
+                self._groups = [self._file.metadata.row_group(at).num_rows for at in range(count)]
+            else:
+                self._file = self._arrow.ipc.open_file(self._arrow.memory_map(str(path)))
+                schema, count = self._file.schema, self._file.num_record_batches
+                self._groups = [self._file.get_batch(at).num_rows for at in range(count)]
+        except (self._arrow.ArrowException, OSError) as error:
+            raise ValueError(f"{path} is not a readable {path.suffix} file: {error}") from error
+        self._schema = schema
+        names = [name for name in schema.names if not name.startswith("__index_level_")]
+        vectors = [name for name in names if self._is_vector(schema.field(name).type)]
+        self._vectors = bool(vectors)
+        self._names = ["features" if "features" in vectors else vectors[0]] if vectors else names
+        if not self._names or not len(self):
+            raise ValueError(f"{path} holds no numbers")
+
+    def __len__(self) -> int:
+        return int(sum(self._groups))
+
+    def read(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Rows start..stop-1 as an array."""
+        stop = len(self) if stop is None else stop
+        ends = np.cumsum(self._groups)
+        begins = ends - self._groups
+        wanted = [int(at) for at in np.flatnonzero((begins < stop) & (ends > start))]
+        try:
+            if self.path.suffix.lower() == ".parquet":
+                table = self._file.read_row_groups(wanted, columns=self._names)
+            else:
+                batches = [self._file.get_batch(at) for at in wanted]
+                table = self._arrow.Table.from_batches(batches).select(self._names)
+        except (self._arrow.ArrowException, OSError) as error:
+            raise ValueError(f"{self.path} is not a readable {self.path.suffix} file: {error}") from error
+        return self._array(table.slice(start - int(begins[wanted[0]]), stop - start), start)
+
+    def _array(self, table: Any, start: int) -> NDArray[Any]:
+        types = self._arrow.types
+        for name in self._names:
+            empty = table[name].is_null().to_numpy()
+            if empty.any():
+                row = start + int(empty.argmax())
+                raise ValueError(f"{self.path}: column {name!r} has an empty cell in row {row}")
+        if self._vectors:
+            column = table[self._names[0]].combine_chunks()
+            values = column.flatten().to_numpy(zero_copy_only=False)
+            fixed = types.is_fixed_size_list(column.type)
+            if not fixed and len(np.unique(np.diff(column.offsets.to_numpy()))) > 1:
+                raise ValueError(f"{self.path}: the vectors in column {self._names[0]!r} differ in length")
+            return values.reshape(len(column), -1)
+        for name in self._names:
+            kind = self._schema.field(name).type
+            if not (types.is_floating(kind) or types.is_integer(kind)):
+                raise ValueError(f"{self.path}: column {name!r} holds {kind}, not numbers; leave it out")
+        return np.column_stack([table[name].to_numpy() for name in self._names])
+
+    def _is_vector(self, kind: Any) -> bool:
+        types = self._arrow.types
+        return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def write(path: Path, name: str, array: NDArray[Any]) -> None:
+    """A table of one column: numbers, or vectors."""
+    arrow = require_pyarrow()
+    column = arrow.array(np.ascontiguousarray(array).ravel())
+    if array.ndim == 2:
+        column = arrow.FixedSizeListArray.from_arrays(column, array.shape[1])
+    arrow.parquet.write_table(arrow.table({name: column}), path)

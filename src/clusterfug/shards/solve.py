@@ -1,0 +1,150 @@
+"""The door: shards go in, a `Clustering` comes out."""
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import blocks, checks
+from clusterfug.kernels import Progress
+from clusterfug.options import ON_GPU, Task
+from clusterfug.preprocess import METRICS
+from clusterfug.problem import DenseProblem
+from clusterfug.result import MERGE, Clustering, Phase, number_by_first_appearance
+from clusterfug.shards import tasks
+from clusterfug.shards.checkpoint import Checkpoint, digest
+from clusterfug.shards.engine import Engine, Here, tree
+from clusterfug.shards.source import Files, identity_of, most_items
+from clusterfug.shards.walk import Known, Shard, Walk
+from clusterfug.strength import Costs
+
+
+def check_task(task: Task) -> None:
+    """What cannot be done shard by shard, before any work."""
+    if task.algorithm not in ON_GPU:
+        raise ValueError(f"shards are solved by {' and '.join(ON_GPU)}, not by {task.algorithm}")
+    if task.chooses or task.costs.is_local:
+        raise ValueError(
+            "a local threshold looks at the neighbours of all items, which shards do not know: give a "
+            "number (what is chosen for a sample, say), or alpha"
+        )
+    if task.bound:
+        raise ValueError("shards have no bound: leave it out")
+
+
+def solve_problem(problem: DenseProblem, task: Task, callback: Progress | None) -> Clustering:
+    """The clustering of a problem that is too large to solve at once, here."""
+    most = most_items(problem.d, task.memory_limit)
+    shards = [
+        Shard(part.start, part.stop, problem.subset(part), tasks.Recipe(""))
+        for part in blocks.slices(problem.n, most)
+    ]
+    settings = {"features": identity_of(problem)}
+    return solve_shards(shards, task, Here(), most, settings, callback)
+
+
+def solve_files(
+    files: Files,
+    task: Task,
+    engine: Engine | None = None,
+    metric: str = "inner_product",
+    center: bool = False,
+    callback: Progress | None = None,
+) -> Clustering:
+    """The clustering of files that are read in parts, where tasks run."""
+    most = most_items(files.d, task.memory_limit)
+    parts = [(part.start, part.stop) for part in blocks.slices(files.n, most)]
+    stretches = [files.stretch(*part) for part in parts]
+    rows = [(*part, stretch, stretch.name) for part, stretch in zip(parts, stretches, strict=True)]
+    return solve_rows(rows, task, engine or Here(), metric, center, most, files.identity, callback)
+
+
+def solve_rows(
+    rows: list[tuple[int, int, Any, str]],
+    task: Task,
+    engine: Engine,
+    metric: str,
+    center: bool,
+    most: int,
+    identity: str,
+    callback: Progress | None,
+) -> Clustering:
+    """The clustering of rows in parts: first item, item after the last, the rows, their name."""
+    check_task(task)
+    checks.one_of("metric", metric, METRICS)
+    checks.flag("center", center)
+    n = rows[-1][1]
+    _, alpha, prefer, weight, *_ = task.costs
+    alpha = None if alpha is None else checks.per_item("alpha", alpha, n)
+    weight = None if weight is None else checks.weights(weight, n)
+    mean = None
+    if center:
+        sums = (
+            engine.submit(tasks.sum_of_rows, part, name, None if weight is None else weight[start:stop])
+            for start, stop, part, name in rows
+        )
+        total = engine.value(tree(sums, lambda group: engine.submit(tasks.add_sums, *group)))
+        mean = total / (n if weight is None else weight.sum())
+    shards = []
+    for start, stop, part, name in rows:
+        of_items = (None if values is None else values[start:stop] for values in (alpha, weight))
+        costs = Costs(task.threshold, next(of_items), prefer, next(of_items))
+        shards.append(Shard(start, stop, part, tasks.Recipe(name, costs, metric, mean)))
+    settings = {
+        "features": identity,
+        "threshold": None if alpha is not None else task.threshold,
+        "alpha": digest(alpha, prefer),
+        "weights": digest(weight),
+        "metric": metric,
+        "centre": center,
+    }
+    return solve_shards(shards, task, engine, most, settings, callback)
+
+
+def solve_shards(
+    shards: list[Shard],
+    task: Task,
+    engine: Engine,
+    most: int,
+    settings: dict[str, Any],
+    callback: Progress | None,
+) -> Clustering:
+    begin = last = time.perf_counter()
+    n = shards[-1].stop
+    init = task.refinement.start(n)
+    settings = settings | {
+        "items": n,
+        "shards": digest(most, *((shard.start, shard.stop) for shard in shards)),
+        "algorithm": task.algorithm,
+        "init": digest(init),
+    }
+    with Checkpoint(task.checkpoint, settings) as kept:
+        walk = Walk(
+            shards, engine, kept, task.refinement.budget(), most, task.algorithm == "auto", callback
+        )
+        trace = []
+        for name, refined, known in walk.steps(init):
+            now, count = time.perf_counter(), int(refined.labels.max()) + 1
+            objective = known.all_pairs - known.inside
+            trace.append(Phase(name, now - last, count, objective, *refined[1:]))
+            last = now
+        labels = _finished(walk, refined.labels, known)
+    return Clustering(
+        labels=labels,
+        objective=objective,
+        inside=known.inside,
+        merges=np.empty(0, dtype=MERGE),
+        algorithm=task.algorithm,
+        n_iter=0,
+        seconds=time.perf_counter() - begin,
+        trace=(*trace[:-1], trace[-1]._replace(n_clusters=int(labels.max()) + 1)),
+    )
+
+
+def _finished(walk: Walk, labels: NDArray[np.int64], known: Known) -> NDArray[np.int64]:
+    """Labels numbered by first appearance, also those of items without weight."""
+    if known.weightless:
+        found = walk.each(tasks.label_weightless, labels, known.totals)
+        labels = np.concatenate([walk.engine.value(part) for part in walk.engine.ahead(found)])
+    return number_by_first_appearance(labels)

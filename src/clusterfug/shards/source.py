@@ -1,0 +1,122 @@
+"""Where shards come from: a problem in memory (or mapped into it), or files that are read when needed."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import checks
+from clusterfug.instances import files, tables
+from clusterfug.options import ON_GPU, Task
+from clusterfug.problem import DenseProblem
+from clusterfug.shards.checkpoint import digest
+
+ENDINGS = (".npy", *tables.ENDINGS)
+#: Items of a shard at most: the search for neighbours takes time that grows with it.
+MOST = 1 << 16
+#: Items of a shard at least: below, memory is not the problem.
+LEAST = 1 << 10
+_SAMPLE = 1000  # rows that tell arrays apart
+
+
+def solve_bytes(n: int, d: int) -> int:
+    """About what solving n items of d features takes, beside the features: sums, lists, neighbours."""
+    return n * (9 * (d + 1) + 400)
+
+
+def in_shards(n: int, d: int, task: Task) -> bool:
+    """Whether a problem is not solved at once: memory is limited, or what is done shall be kept."""
+    too_large = task.memory_limit is not None and solve_bytes(n, d) > task.memory_limit
+    return task.algorithm in ON_GPU and (too_large or task.checkpoint is not None)
+
+
+def most_items(d: int, memory_limit: int | None) -> int:
+    """How many items a task may have."""
+    if memory_limit is None:
+        return MOST
+    return int(min(MOST, max(LEAST, memory_limit // solve_bytes(1, d))))
+
+
+class Stretch(NamedTuple):
+    """Rows of files: pieces of path, first row, row after the last."""
+
+    pieces: tuple[tuple[Path, int, int], ...]
+
+    def read(self) -> NDArray[Any]:
+        arrays = [_read(*piece) for piece in self.pieces]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+    @property
+    def name(self) -> str:
+        path, start, _ = self.pieces[0]
+        last, _, stop = self.pieces[-1]
+        return f"{path}, rows {start:,} to " + ("" if last == path else f"{last}, row ") + f"{stop - 1:,}"
+
+
+def _read(path: Path, start: int, stop: int) -> NDArray[Any]:
+    files.check_readable(path)
+    if path.suffix.lower() == ".npy":
+        return files.read_npy(path)[start:stop]
+    return tables.Table(path).read(start, stop)
+
+
+class Files:
+    """The rows of one or more files, one after the other."""
+
+    def __init__(self, where: Any) -> None:
+        self.paths = _paths(where)
+        self._ends, self.n, self.d = [], 0, 0
+        for path in self.paths:
+            rows, d = _shape(path)
+            if self.d not in (0, d):
+                raise ValueError(f"{path} has {d} columns, but {self.paths[0]} has {self.d}")
+            self.n, self.d = self.n + rows, d
+            self._ends.append(self.n)
+
+    def stretch(self, start: int, stop: int) -> Stretch:
+        pieces, begin = [], 0
+        for path, end in zip(self.paths, self._ends, strict=True):
+            if begin < stop and end > start:
+                pieces.append((path, max(start, begin) - begin, min(stop, end) - begin))
+            begin = end
+        return Stretch(tuple(pieces))
+
+    def read(self) -> NDArray[Any]:
+        return self.stretch(0, self.n).read()
+
+    @property
+    def identity(self) -> str:
+        about = ((path.name, path.stat()) for path in self.paths)
+        return digest(*((name, stat.st_size, stat.st_mtime_ns) for name, stat in about))
+
+
+def _shape(path: Path) -> tuple[int, int]:
+    files.check_readable(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"{path} cannot be read in parts: use {', '.join(ENDINGS)}")
+    if path.suffix.lower() != ".npy":
+        table = tables.Table(path)
+        return len(table), table.read(0, 1).shape[1]
+    array = files.read_npy(path)
+    checks.rectangle(array, str(path))
+    return array.shape
+
+
+def _paths(where: Any) -> list[Path]:
+    """A file, the files of a folder by their names, or what is a list of files already."""
+    if isinstance(where, list | tuple):
+        return [Path(path) for path in where]
+    path = Path(where)
+    if not path.is_dir():
+        return [path]
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in ENDINGS)
+    if not found:
+        raise FileNotFoundError(f"{path} is a folder without any {', '.join(ENDINGS)} file")
+    return found
+
+
+def identity_of(problem: DenseProblem) -> str:
+    """What tells a problem apart: some of its rows."""
+    some = np.linspace(0, problem.n - 1, min(problem.n, _SAMPLE)).astype(np.int64)
+    return digest(problem.n, *(array[some] for array in problem.rows[:3]), problem.rows.signature)
