@@ -16,6 +16,9 @@ from clusterfug.options import ALGORITHMS, PRECISIONS, Refinement, Task
 from clusterfug.result import Clustering
 from clusterfug.solve import dense_multicut, multicut
 
+#: Results and errors by the positions of the problems.
+Outcomes = dict[int, Clustering | Exception]
+
 _REFINEMENT = ("refine", "init", "time_limit", "max_iter", "random_state")
 
 
@@ -94,21 +97,33 @@ def solve_many(
     >>> [result.n_clusters for result in solve_many([pair, triple])]
     [2, 1]
     """
-    checks.one_of("algorithm", algorithm, ALGORITHMS)
+    check_many(algorithm, options)
     jobs = blocks.cores() if n_jobs in (None, -1) else checks.count("n_jobs", n_jobs)
     if n_jobs is not None and is_given(device):
         raise ValueError("n_jobs is for the CPU: leave it out with a device")
-    Refinement(algorithm, **{name: options[name] for name in _REFINEMENT if name in options})  # validated
     checks.one_of("precision", precision, PRECISIONS)
-    for name in options:
-        if name not in {field.name for field in fields(Task)}:
-            raise TypeError(f"solve_many() got an unexpected keyword argument {name!r}")
     named = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
-    names, work = list(named), list(named.values())
-    results: list[Clustering | None] = [None] * len(work)
+    outcomes = _solved(list(named.values()), jobs, algorithm, device, precision, options)
+    return collected(list(named), outcomes, callback)
+
+
+def check_many(algorithm: str, options: dict[str, Any]) -> None:
+    """Options that are wrong whatever the problems are."""
+    checks.one_of("algorithm", algorithm, ALGORITHMS)
+    Refinement(algorithm, **{name: options[name] for name in _REFINEMENT if name in options})  # validated
+    for name in options:
+        if name not in {field.name for field in fields(Task)} - {"checkpoint"}:
+            raise TypeError(f"solve_many() got an unexpected keyword argument {name!r}")
+
+
+def collected(
+    names: list[Any], outcomes: Generator[Outcomes], callback: Progress | None
+) -> list[Clustering]:
+    """The results in their order, or a `SolveManyError` when all that can be solved is."""
+    results: list[Clustering | None] = [None] * len(names)
     errors: dict[Any, Exception] = {}
     done = 0
-    with closing(_solved(work, jobs, algorithm, device, precision, options)) as outcomes:
+    with closing(outcomes):
         for found in outcomes:
             for t, result in found.items():
                 if isinstance(result, Exception):
@@ -117,7 +132,7 @@ def solve_many(
                     results[t] = result
             done += len(found)
             if callback is not None:
-                callback("problems", done, len(work))
+                callback("problems", done, len(names))
     if errors:
         raise SolveManyError(results, {name: errors[name] for name in names if name in errors})
     return [result for result in results if result is not None]
@@ -125,7 +140,7 @@ def solve_many(
 
 def _solved(
     work: list[Any], jobs: int, algorithm: str, device: Any, precision: str, options: dict[str, Any]
-) -> Generator[dict[int, Clustering | Exception]]:
+) -> Generator[Outcomes]:
     """Results and errors by position, as they come: those on devices first."""
     on_cpu = []
     for place, positions in _places(work, device, algorithm).items():
@@ -167,21 +182,20 @@ def _places(work: list[Any], device: Any, algorithm: str) -> dict[Any, list[int]
 
 def _side_by_side(
     work: list[Any], positions: list[int], jobs: int, algorithm: str, options: dict[str, Any]
-) -> Generator[dict[int, Clustering | Exception]]:
+) -> Generator[Outcomes]:
     """Problems on the CPU, one thread each."""
     options = dict(options)
-    seeds = dict(zip(positions, _seeds(options.pop("random_state", 0), len(positions)), strict=True))
+    seeds = dict(zip(positions, seeds_of(options.pop("random_state", 0), len(positions)), strict=True))
     stop = Event()
 
     def solve(t: int) -> Clustering:
         with blocks.alone(stop):
-            on_cpu = {"algorithm": algorithm, "random_state": seeds[t], "callback": _look, **options}
-            if checks.is_problem(work[t], "GraphProblem"):
-                return multicut(work[t], **on_cpu)
-            return dense_multicut(work[t], device="cpu", **on_cpu)
+            return solve_one_thread(work[t], algorithm, seeds[t], options)
 
     with ThreadPoolExecutor(min(jobs, len(positions)), thread_name_prefix="clusterfug-many") as pool:
-        running = {pool.submit(solve, t): t for t in sorted(positions, key=lambda t: -_size(work[t]))}
+        running = {
+            pool.submit(solve, t): t for t in sorted(positions, key=lambda t: -expected_work(work[t]))
+        }
         try:
             for future in as_completed(running):
                 outcome: Clustering | Exception
@@ -196,18 +210,26 @@ def _side_by_side(
             raise
 
 
+def solve_one_thread(problem: Any, algorithm: str, seed: Any, options: dict[str, Any]) -> Clustering:
+    """One of many, in a thread that works alone."""
+    on_cpu = {"algorithm": algorithm, "random_state": seed, "callback": _look, **options}
+    if checks.is_problem(problem, "GraphProblem"):
+        return multicut(problem, **on_cpu)
+    return dense_multicut(problem, device="cpu", **on_cpu)
+
+
 def _look(phase: str, done: int, total: int) -> None:
     blocks.look()
 
 
-def _seeds(random_state: Any, n: int) -> list[Any]:
+def seeds_of(random_state: Any, n: int) -> list[Any]:
     """One for each problem: a seed is the same for all, a Generator has a child for each."""
     if isinstance(random_state, np.random.Generator):
         return list(random_state.spawn(n))
     return [random_state] * n
 
 
-def _size(problem: Any) -> int:
+def expected_work(problem: Any) -> int:
     """Work to expect, roughly: pairs of items, or edges."""
     if checks.is_problem(problem, "GraphProblem"):
         return len(problem.costs)

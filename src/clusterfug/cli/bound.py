@@ -71,9 +71,11 @@ def bound(
         typer.Option(help="Seconds after which no more triangles are packed.", show_default=False),
     ] = None,
     memory_limit: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            help="GiB for the costs of a group of items. Default: 1, for groups of 8,192.",
+            metavar="600MB | 2GiB",
+            help="For the costs of a group of items; a number without a unit is GiB. Default: 1GiB, for "
+            "groups of 8,192.",
             show_default=False,
         ),
     ] = None,

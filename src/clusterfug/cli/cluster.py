@@ -118,11 +118,29 @@ def cluster(
     device: DeviceOption = "cpu",
     precision: PrecisionOption = Precision.fast,
     memory_limit: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            help="GiB that gaec may use for its n x n costs (default: 4), that auto and fast may use for a "
-            "part (then items are solved shard by shard), or that may be used on a GPU (default: 90 % of "
-            "what is free).",
+            metavar="600MB | 2GiB",
+            help="What gaec may use for its n x n costs (default: 4GiB), what auto and fast may use for a "
+            "part (items that need more are read and solved shard by shard), or what may be used on a GPU "
+            "(default: 90 % of what is free). A number without a unit is GiB.",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Solve shard by shard and keep there what is done: the same command goes on from it after "
+            "it was stopped.",
+            show_default=False,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:PORT",
+            help="Run on a dask cluster, whose workers can read FEATURES (needs dask).",
             show_default=False,
         ),
     ] = None,
@@ -151,7 +169,8 @@ def cluster(
         typer.Option(
             "--output",
             "-o",
-            help="Write one label per item: .npy, .csv or .parquet.",
+            help="Write one label per item: .npy, .csv or .parquet; for a folder of features also a new "
+            "folder, with a .parquet file for each of its files.",
             show_default=False,
         ),
     ] = None,
@@ -159,10 +178,12 @@ def cluster(
 ) -> None:
     """Cluster items by their features (or the nodes of a graph) and write their labels."""
     from clusterfug import checks
-    from clusterfug.gpu.device import choose
+    from clusterfug.cli import parts
+    from clusterfug.gpu.device import choose, is_given
     from clusterfug.graph import GraphProblem
     from clusterfug.instances import files
-    from clusterfug.options import ALGORITHMS, CONTRACTIONS, GRAPH_ALGORITHMS
+    from clusterfug.options import ALGORITHMS, CONTRACTIONS, GRAPH_ALGORITHMS, Task
+    from clusterfug.shards.source import Files
     from clusterfug.solve import dense_multicut, multicut
     from clusterfug.strength import usual_threshold
 
@@ -193,8 +214,15 @@ def cluster(
         require_matplotlib()
         files.check_writable(plot, (".png",), inputs)
     if output is not None:
-        files.check_writable(output, files.LABEL_ENDINGS, inputs)
-    instance = files.read(features)
+        parts.check_output(output, features, inputs)
+    kept = Task(algorithm=algorithm, memory_limit=limit, checkpoint=checkpoint)
+    instance = parts.read(features, kept, scheduler, device)
+    if isinstance(instance, Files):
+        unused = {"--thresholds": thresholds, "--plot": plot, "--n-clusters": n_clusters}
+        unused |= {"--bound": bound or None, "--device": device if is_given(device) else None}
+        for option, given in unused.items():
+            if given is not None:
+                raise ValueError(f"items that are solved shard by shard do not go with {option}")
     start = None if init is None else files.read_labels(init)
     options: dict[str, Any] = {
         "algorithm": algorithm,
@@ -254,10 +282,13 @@ def cluster(
             return
         with progress() as callback, warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of a wish that is not met: the table says so
-            result = dense_multicut(
-                array, **costs, n_clusters=wish, init=start, callback=callback, **options
-            )
-        about = {"n": array.shape[0], "d": array.shape[1], "threshold": costs["threshold"], "device": place}
+            options |= costs | {"n_clusters": wish, "init": start}
+            if isinstance(array, Files):
+                result = parts.cluster(array, options, metric, center, checkpoint, scheduler, callback)
+            else:
+                result = dense_multicut(array, callback=callback, **options)
+        n, d = array.shape
+        about = {"n": n, "d": d, "threshold": costs["threshold"], "device": place}
         if alpha is not None:
             about |= {"threshold": None, "alpha": alpha, "prefer": prefer.value}
         about |= {"metric": metric.value, "center": center}
@@ -269,7 +300,7 @@ def cluster(
                 with files.complete(plot) as part:
                     plot_choice(result.choice, part)
     if output is not None:
-        files.write_labels(output, result.labels)
+        parts.write_labels(output, result.labels, features)
     if as_json:
         last = result.trace[-1]
         about |= {

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from clusterfug.instances.files import Features
+    from clusterfug.shards.source import Files
 
 
 class Metric(StrEnum):
@@ -146,7 +145,7 @@ def threshold_of(text: str | None, auto: bool = True) -> float | str | None:
 
 
 def features_and_costs(
-    instance: "Features",
+    instance: "Features | Files",
     threshold: float | str | None,
     metric: Metric | None,
     center: bool,
@@ -156,26 +155,30 @@ def features_and_costs(
     weights: Path | None = None,
     strictness: float | None = None,
     n_neighbors: int | None = None,
-) -> tuple["NDArray[Any]", dict[str, Any]]:
+) -> tuple[Any, dict[str, Any]]:
     """What a file of features and the options describe, as `DenseProblem` takes it."""
     from clusterfug import checks
     from clusterfug.instances import files
     from clusterfug.preprocess import mean_feature, prepare
+    from clusterfug.shards.source import Files
 
     if threshold is None:
         local = strictness is not None or n_neighbors is not None
         stored = 0.4 if instance.threshold is None else instance.threshold
         threshold = "local" if local and alpha is None else stored
-    array = checks.features(instance.array)
-    weight = None if weights is None else checks.weights(files.read_column(weights), len(array))
+    array: Any = instance
+    if not isinstance(instance, Files):  # what is read in parts is checked in parts, and prepared
+        array = checks.features(instance.array)
+    weight = None if weights is None else checks.weights(files.read_column(weights), array.shape[0])
     strength: Any = alpha
     if alpha is not None:
         try:
             strength = float(alpha)
         except ValueError:
             strength = files.read_column(Path(alpha))
-    mean = mean_feature(array, weight) if center else None
-    features = prepare(array, metric or instance.metric, mean)
+    if not isinstance(instance, Files):
+        mean = mean_feature(array, weight) if center else None
+        array = prepare(array, metric or instance.metric, mean)
     costs = {
         "threshold": threshold,
         "alpha": strength,
@@ -184,14 +187,18 @@ def features_and_costs(
         "strictness": strictness,
         "n_neighbors": n_neighbors,
     }
-    return features, costs
+    return array, costs
 
 
-def in_bytes(gib: float | None) -> int | None:
-    """What --memory-limit says, in bytes."""
+def in_bytes(text: str | None) -> int | None:
+    """What --memory-limit says, in bytes; a number alone is GiB."""
     from clusterfug import checks
 
-    return None if gib is None else int(checks.number("--memory-limit", gib, 1e-9) * 2**30)
+    if text is None:
+        return None
+    with suppress(ValueError):
+        return int(checks.number("--memory-limit", float(text), 1e-9) * 2**30)
+    return checks.memory("--memory-limit", text)
 
 
 def finite(number: float | None) -> float | None:

@@ -8,6 +8,7 @@ Output appears under its name only when it is complete.
 """
 
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -183,12 +184,28 @@ def complete(path: Path) -> Any:
     part = Path(name)
     try:
         yield part
-        mask = os.umask(0)
-        os.umask(mask)
-        part.chmod(0o666 & ~mask)
+        part.chmod(0o666 & ~_umask())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def complete_folder(folder: Path) -> Any:
+    """A folder to write to that takes the place of `folder`, which is new, when all is written."""
+    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        yield part
+        part.chmod(0o777 & ~_umask())
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def lock(file: Any, message: str) -> None:

@@ -1,5 +1,6 @@
 """Where shards come from: a problem in memory (or mapped into it), or files that are read when needed."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +65,9 @@ def _read(path: Path, start: int, stop: int) -> NDArray[Any]:
 class Files:
     """The rows of one or more files, one after the other."""
 
+    #: As for features that are read at once: the files say nothing about it.
+    metric, threshold = "cosine", None
+
     def __init__(self, where: Any) -> None:
         self.paths = _paths(where)
         self._ends, self.n, self.d = [], 0, 0
@@ -74,13 +78,33 @@ class Files:
             self.n, self.d = self.n + rows, d
             self._ends.append(self.n)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.d
+
+    def absolute(self) -> "Files":
+        """The same for processes with another working directory."""
+        return Files([path.absolute() for path in self.paths])
+
+    def write_labels(self, folder: Path, labels: NDArray[np.int64]) -> None:
+        """A new folder with a .parquet file of labels for each of the files; complete or absent."""
+        with files.complete_folder(folder) as part:
+            for path, start, end in self._spans():
+                name = path.name if path.suffix == ".parquet" else f"{path.name}.parquet"
+                files.write_labels(part / name, labels[start:end])
+
     def stretch(self, start: int, stop: int) -> Stretch:
-        pieces, begin = [], 0
-        for path, end in zip(self.paths, self._ends, strict=True):
-            if begin < stop and end > start:
-                pieces.append((path, max(start, begin) - begin, min(stop, end) - begin))
-            begin = end
-        return Stretch(tuple(pieces))
+        return Stretch(
+            tuple(
+                (path, max(start, begin) - begin, min(stop, end) - begin)
+                for path, begin, end in self._spans()
+                if begin < stop and end > start
+            )
+        )
+
+    def _spans(self) -> Iterator[tuple[Path, int, int]]:
+        """Every file with its first item and the item after its last."""
+        return zip(self.paths, [0, *self._ends], self._ends, strict=False)
 
     def read(self) -> NDArray[Any]:
         return self.stretch(0, self.n).read()

@@ -1,0 +1,75 @@
+"""A dask cluster as the place where tasks run."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import distributed
+from distributed.client import ClosedClientError, FutureCancelledError
+from distributed.comm.core import CommClosedError
+
+_LOST = (FutureCancelledError, ClosedClientError, CommClosedError)
+
+
+class Cluster:
+    """Tasks on the workers of a client. What is lost with a worker is computed again."""
+
+    def __init__(self, client: distributed.Client) -> None:
+        self._client = client
+        self._address = client.scheduler.address if client.scheduler else "the given address"
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
+        name = getattr(function, "__name__", type(function).__name__)
+        with self._explained():
+            return self._client.submit(function, *arguments, key=f"clusterfug-{name}-{uuid4().hex}")
+
+    def value(self, submitted: distributed.Future) -> Any:
+        with self._explained():
+            return submitted.result()
+
+    def done(self, submitted: distributed.Future) -> bool:
+        return bool(submitted.done())
+
+    def ahead(self, submitted: Iterable[Any]) -> Iterable[Any]:
+        return list(submitted)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except distributed.KilledWorker as error:
+            raise RuntimeError(
+                f"workers died {error.allowed_failures + 1} times at the same task: give them more memory, "
+                "or a smaller memory_limit"
+            ) from error
+        except _LOST as error:
+            raise ConnectionError(
+                f"the scheduler at {self._address} is gone: start it again and repeat the call; with a "
+                "checkpoint it goes on where it stopped"
+            ) from error
+
+
+@contextmanager
+def connected(client: Any) -> Iterator[distributed.Client]:
+    """A client that is given, that of an address, or the one that is there already."""
+    if isinstance(client, distributed.Client):
+        yield client
+        return
+    if client is None:
+        try:
+            client = distributed.get_client()
+        except ValueError:
+            raise ValueError(
+                "there is no dask client: give client=distributed.Client(), or the address of a scheduler"
+            ) from None
+        yield client
+        return
+    if not isinstance(client, str):
+        raise TypeError(f"client must be a distributed.Client or a scheduler's address, not {client!r}")
+    try:
+        opened = distributed.Client(client)
+    except (OSError, ValueError) as error:
+        raise ConnectionError(f"there is no scheduler at {client}: is it running?") from error
+    with opened:
+        yield opened
