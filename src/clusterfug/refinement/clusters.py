@@ -1,6 +1,6 @@
 """The clusters while items move: their sums, masses and slots; what an item costs to them; one move."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,27 +60,46 @@ def clusters_of(problem: DenseProblem, labels: NDArray[np.int64]) -> Clusters:
     for part in problem.parts():
         sum_rows(problem.rows, np.arange(problem.n)[part], labels[part], sums)
     mass = np.bincount(labels, weights=problem.own_costs[1])
-    return with_spare_slots(problem, labels, sums, np.bincount(labels), mass)
+    return with_spare_slots(known_clusters(problem, labels, sums, np.bincount(labels), mass))
 
 
-def with_spare_slots(
+def known_clusters(
     problem: DenseProblem, labels: NDArray[np.int64], sums: Floats, sizes: Ints, mass: Floats
 ) -> Clusters:
-    """Clusters that are known, and some slots to be alone in."""
-    k, spare = len(sums), 64 + min(problem.n // 8, SPARE)
-    slots = k + spare
+    """Clusters whose sums are known, as they are: nobody can move before there are spare slots."""
+    slots = len(sums)
     own, magnitudes = problem.own_costs
     return Clusters(
-        labels=labels.copy(),
-        sums=np.concatenate([sums, np.zeros((spare, problem.d + 1))]),
+        labels=labels,
+        sums=sums,
         summed=np.ones(slots, dtype=np.bool_),
-        sizes=np.concatenate([sizes, np.zeros(spare, dtype=np.int64)]),
-        mass=np.concatenate([mass, np.zeros(spare)]),
+        sizes=sizes,
+        mass=mass,
         changed=np.zeros(slots, dtype=np.int64),
         seen=np.full(problem.n, -1),
         own=own,
         magnitudes=magnitudes,
         unused=np.arange(slots)[::-1].copy(),
+        counts=np.zeros(2, dtype=np.int64),
+    )
+
+
+def with_spare_slots(clusters: Clusters) -> Clusters:
+    """A copy to move items in, with some slots to be alone in."""
+    n, k = len(clusters.labels), len(clusters.sizes)
+    spare = 64 + min(n // 8, SPARE)
+
+    def longer(array: NDArray[Any], value: int) -> NDArray[Any]:
+        return np.concatenate([array, np.full((spare, *array.shape[1:]), value, dtype=array.dtype)])
+
+    return clusters._replace(
+        labels=clusters.labels.copy(),
+        sums=longer(clusters.sums, 0),
+        summed=longer(clusters.summed, True),
+        sizes=longer(clusters.sizes, 0),
+        mass=longer(clusters.mass, 0),
+        changed=longer(clusters.changed, 0),
+        unused=np.arange(k + spare)[::-1].copy(),
         counts=np.array([spare, 0]),
     )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clusterfug.problem import DenseProblem
 from clusterfug.refinement.budget import Budget
-from clusterfug.refinement.clusters import CLOCK, UNUSED, with_spare_slots
+from clusterfug.refinement.clusters import CLOCK, UNUSED, known_clusters, with_spare_slots
 from clusterfug.refinement.moves import (
     Lists,
     empty_lists,
@@ -56,7 +56,7 @@ def want(
 
     `changed` are the clusters that changed since all else was settled.
     """
-    clusters = with_spare_slots(problem, labels, totals.sums, totals.sizes, totals.mass)
+    clusters = known_clusters(problem, labels, totals.sums, totals.sizes, totals.mass)
     lists = empty_lists(problem.n)
     everyone = np.arange(problem.n)
     stays(problem, clusters, lists, everyone)
@@ -78,7 +78,7 @@ def decide(totals: Totals, to_the_end: bool, first: Wanting, *others: Wanting) -
     lists = empty_lists(problem.n)._replace(
         **{name: np.concatenate([getattr(part.lists, name) for part in every]) for name in _PER_ITEM}
     )
-    clusters = with_spare_slots(problem, labels, totals.sums, totals.sizes, totals.mass)
+    clusters = with_spare_slots(known_clusters(problem, labels, totals.sums, totals.sizes, totals.mass))
     if to_the_end:
         elsewhere = totals.sums - summed(problem, labels, len(totals.ids))
         settled = rounds(problem, clusters, lists, Budget(), elsewhere)

@@ -223,20 +223,23 @@ class Walk:
         wanted = place.labels != proposed
         if not wanted.any():
             return place._replace(changed=unsettled, turn=place.turn + 1), known
+        changed = np.zeros(max(len(place.changed), int(proposed.max()) + 1), dtype=np.bool_)
         chance = np.random.default_rng(place.turn).random(self.n)
         for share in _SHARES:
             moving = wanted & (chance < share)
             if not share:  # those of one group alone are a gain, since nothing else moves
                 first = next(who for who in groups if wanted[who].any())
                 moving[first] = wanted[first]
-            ids, labels = np.unique(np.where(moving, proposed, place.labels), return_inverse=True)
+            present = np.zeros(len(changed), dtype=np.bool_)
+            labels = np.where(moving, proposed, place.labels)
+            present[labels] = True
+            labels = (np.cumsum(present) - 1)[labels]
             after = self._know(labels)
             if after.inside > known.inside or not share or len(groups) == 1:
                 break
-        changed = np.zeros(max(len(place.changed), int(proposed.max()) + 1), dtype=np.bool_)
         changed[: len(unsettled)] = unsettled
         changed[place.labels[wanted]] = changed[proposed[moving]] = True
-        return place._replace(labels=labels, changed=changed[ids], turn=place.turn + 1), after
+        return place._replace(labels=labels, changed=changed[present], turn=place.turn + 1), after
 
     def _polished(self, place: Place, known: Known) -> Place:
         """All items in one place: Kernighan-Lin and a little shaking."""

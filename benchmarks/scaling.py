@@ -1,0 +1,108 @@
+"""What the tasks of a run on shards cost, on one core, and what that makes of larger runs: docs/scaling.md.
+
+    python benchmarks/scaling.py [--size 65536] [--clusters 2000 20000]
+
+Unit centres plus noise of norm .8 in 128 dimensions, threshold .4, as in shards.py. Every task is timed on
+one thread, once after a warm-up at a small size, and compared with its law: all pairs of a shard, or items
+times clusters. The second table puts the measured costs into the model of docs/scaling.md.
+"""
+
+import argparse
+import os
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import pickle
+import time
+
+import numpy as np
+
+from clusterfug.shards import tasks
+from clusterfug.strength import Costs
+
+D = 128
+RECIPE = tasks.Recipe("rows", Costs(0.4))
+MOST = 65_536
+CORES, NETWORK = 16, 1.25e9  # of a machine: cores, bytes per second
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--size", type=int, default=MOST, help="items of a shard")
+    parser.add_argument("--clusters", type=int, nargs="+", default=[2_000, 20_000])
+    chosen = parser.parse_args()
+    measured(1_000, 50)
+    print("| clusters | task | seconds | law | ns per unit | result |\n|---|---|---|---|---|---|")
+    rates = [measured(chosen.size, clusters, say=True) for clusters in chosen.clusters]
+    law = {name: max(rate[name] for rate in rates) for name in rates[0]}
+    print("\n| items | clusters | machines | shards | pools | last pool | a round | network | in all |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for n, clusters in ((1e8, 1e4), (1e8, 1e5), (1e8, 1e6), (1e9, 1e5), (1e9, 1e6)):
+        for machines in (1, 16, 256):
+            predict(n, clusters, machines, law)
+
+
+def measured(m, k, say=False):
+    """Nanoseconds per unit of the law of every task, at m items in k clusters."""
+    X, labels = mixture(m, k)
+    ids, labels = np.unique(labels, return_inverse=True)
+    totals = tasks.total(X, RECIPE, labels)
+    everything = totals, np.ones(len(ids), dtype=np.bool_)
+    found = {}
+
+    def law(name, units, text, function, *arguments):
+        begin = time.perf_counter()
+        result = function(*arguments)
+        seconds = time.perf_counter() - begin
+        found[name] = 1e9 * seconds / units
+        if say:
+            size = len(pickle.dumps(result, protocol=5)) / 1e6
+            print(
+                f"| {k:,} | {name} | {seconds:.2f} | {text} | {found[name]:.4f} | {size:.1f} MB |",
+                flush=True,
+            )
+        return result
+
+    _, nodes = law("solve", m * m * D, "m² d", tasks.solve, None, X, RECIPE)
+    if say:
+        print(f"| {k:,} | | | | | {nodes.n:,} nodes |")
+    law("join", nodes.n**2 * D, "P² d", tasks.join, None, nodes)
+    law("total", m * D, "m d", tasks.total, X, RECIPE, labels)
+    law("want", m * len(ids) * D, "m K d", tasks.want, X, RECIPE, labels, everything, False)
+    law("want, settled", m * D, "m d", tasks.want, X, RECIPE, labels, (totals, ~everything[1]), False)
+    return found
+
+
+def mixture(m, k):
+    rng = np.random.default_rng(0)
+    centres = unit(rng.normal(size=(k, D)))
+    labels = rng.integers(k, size=m)
+    return unit(centres[labels] + 0.8 * unit(rng.normal(size=(m, D)))).astype(np.float32), labels
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def predict(n, k, machines, law):
+    """The model: work over all cores; the last pool on one machine; labels pass through one process."""
+    cores = machines * CORES
+    shards = law["solve"] * n * MOST * D / cores
+    pools = law["join"] * 2 * n * max(k, MOST / 2) * D / cores
+    last = law["join"] * (2 * k) ** 2 * D / CORES
+    turn = (law["want"] * n * k * D + (law["total"] + law["want, settled"]) * n * D) / cores
+    network = 1e9 * (2 * 4 * n + 8 * k * (D + 1) * np.log2(2 * machines)) / NETWORK
+    total = shards + pools + last + 2 * turn + 10 * network
+    times = (spoken(1e-9 * t) for t in (shards, pools, last, turn, network, total))
+    print(f"| {n:.0e} | {k:.0e} | {machines} | {' | '.join(times)} |")
+
+
+def spoken(seconds):
+    for unit_, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit_}"
+    return f"{seconds:.0f} s"
+
+
+if __name__ == "__main__":
+    main()
