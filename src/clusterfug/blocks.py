@@ -31,6 +31,7 @@ def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
     look()
     blocks = list(blocks)
     with _one_blas_thread() as threads:
+        threads = _here.threads or threads
         if threads == 1 or len(blocks) == 1 or _here.alone:
             for block in blocks:
                 function(block)
@@ -48,6 +49,7 @@ class _Here(local):
 
     alone = False
     stop: Event | None = None
+    threads: int | None = None  # to be used, if not as many as BLAS has
 
 
 _here = _Here()
@@ -62,6 +64,16 @@ def alone(stop: Event | None = None) -> Iterator[None]:
             yield
         finally:
             _here.alone, _here.stop = False, None
+
+
+@contextmanager
+def on_all_cores() -> Iterator[None]:
+    """This thread may use all cores, however few threads BLAS was given."""
+    _here.threads = cores()
+    try:
+        yield
+    finally:
+        _here.threads = None
 
 
 def is_alone() -> bool:

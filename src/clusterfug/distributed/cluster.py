@@ -9,6 +9,8 @@ import distributed
 from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.comm.core import CommClosedError
 
+from clusterfug import blocks
+
 _LOST = (FutureCancelledError, ClosedClientError, CommClosedError)
 
 
@@ -23,6 +25,9 @@ class Cluster:
         name = getattr(function, "__name__", type(function).__name__)
         with self._explained():
             return self._client.submit(function, *arguments, key=f"clusterfug-{name}-{uuid4().hex}")
+
+    def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
+        return self.submit(on_all_cores, function, *arguments)
 
     def value(self, submitted: distributed.Future) -> Any:
         with self._explained():
@@ -48,6 +53,12 @@ class Cluster:
                 f"the scheduler at {self._address} is gone: start it again and repeat the call; with a "
                 "checkpoint it goes on where it stopped"
             ) from error
+
+
+def on_all_cores(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Workers tell BLAS to use one thread, since there are many of them; not when only one has work."""
+    with blocks.on_all_cores():
+        return function(*arguments)
 
 
 @contextmanager

@@ -9,6 +9,10 @@ class Engine(Protocol):
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any: ...
 
+    def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The same, for what nothing else runs beside: it may use all cores of its machine."""
+        ...
+
     def value(self, submitted: Any) -> Any:
         """What came of a task, when it is done."""
         ...
@@ -22,6 +26,9 @@ class Engine(Protocol):
 
 class Here:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
+
+    def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
     def value(self, submitted: Any) -> Any:
@@ -39,11 +46,13 @@ def tree(
     combine: Callable[[list[Any]], Any],
     size: Callable[[Any], int] = lambda _: 1,
     limit: int = 2,
+    finish: Callable[[list[Any]], Any] | None = None,
 ) -> Any:
     """All items combined in groups, groups of groups and so on, as soon as a group is full.
 
     A group is consecutive items: as many as stay within a limit together, but two at least. So the shape
-    follows from the sizes alone, and few items are waiting at any time.
+    follows from the sizes alone, and few items are waiting at any time. When no more items come, `finish`
+    (if it is another function) combines what is left, one after the other.
     """
     waiting: list[list[Any]] = []
 
@@ -62,5 +71,5 @@ def tree(
     for group in waiting:
         last = [*group, *last]
         if len(last) > 1:
-            last = [combine(last)]
+            last = [(finish or combine)(last)]
     return last[0]

@@ -111,10 +111,9 @@ def decide(scene: Scene, to_the_end: bool, *wanting: Wanting) -> Decided:
     return rounds.decide(scene[0], to_the_end, *wanting)
 
 
-def polished(*everybody: Wanting) -> NDArray[np.int64]:
-    """Labels by Kernighan-Lin and a little shaking."""
-    problem = everybody[0].problem.beside(*(part.problem for part in everybody[1:]))
-    labels = np.concatenate([part.labels for part in everybody])
+def polished(labels: NDArray[np.int64], first: DenseProblem, *others: DenseProblem) -> NDArray[np.int64]:
+    """Better labels of all items, by Kernighan-Lin and a little shaking."""
+    problem = first.beside(*others)
     return polish(problem, labels, NODES, np.random.default_rng(0), Budget())
 
 

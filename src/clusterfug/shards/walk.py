@@ -106,7 +106,7 @@ class Walk:
             if place.changed.any():
                 place, known = self._round(place, known)
                 continue
-            joined = self.engine.value(self.engine.submit(tasks.join_clusters, known.totals))
+            joined = self.engine.value(self.engine.submit_alone(tasks.join_clusters, known.totals))
             if int(joined.max()) + 1 < len(joined):
                 place = place._replace(labels=joined[place.labels], changed=np.bincount(joined) > 1)
                 known = self._know(place.labels)
@@ -114,7 +114,7 @@ class Walk:
             yield phase, Refined(place.labels, True, True), known
             if place.polished or not self.polish:
                 return
-            place = self._polished(place, known)
+            place = self._polished(place)
             known = self._know(place.labels)
 
     def _pooled(self) -> Labels:
@@ -122,16 +122,17 @@ class Walk:
         pools: list[Pool] = []
         joins = 0
 
-        def pool(name: str, parts: Any, function: Any, *arguments: Any) -> Pool:
-            solved = self.engine.submit(function, self.checkpoint.labels(name), *arguments)
+        def pool(submit: Any, name: str, parts: Any, function: Any, *arguments: Any) -> Pool:
+            solved = submit(function, self.checkpoint.labels(name), *arguments)
             labels, nodes = (self.engine.submit(itemgetter(at), solved) for at in (0, 1))
             pools.append(Pool(name, parts, labels, nodes))
             return pools[-1]
 
         def leaves() -> Iterator[Pool]:
+            submit = self.engine.submit_alone if len(self.shards) == 1 else self.engine.submit
             for shard in self.shards:
                 name = f"shard-{shard.start}-{shard.stop}"
-                yield pool(name, shard, tasks.solve, shard.rows, shard.recipe)
+                yield pool(submit, name, shard, tasks.solve, shard.rows, shard.recipe)
 
         def solved() -> Iterator[Pool]:
             for shard, leaf in zip(self.shards, self.engine.ahead(leaves()), strict=True):
@@ -140,10 +141,10 @@ class Walk:
                 self.progress("shards", shard.stop, self.n)
                 yield leaf
 
-        def join(parts: list[Pool]) -> Pool:
+        def join(parts: list[Pool], submit: Any = self.engine.submit) -> Pool:
             nonlocal joins
             joins += 1
-            result = pool(f"pool-{joins}", parts, tasks.join, *(part.nodes for part in parts))
+            result = pool(submit, f"pool-{joins}", parts, tasks.join, *(part.nodes for part in parts))
             for part in parts:
                 part.nodes = None  # nobody else needs them
             for waiting in pools:
@@ -151,7 +152,10 @@ class Walk:
                     self._collect(waiting)
             return result
 
-        root = tree(solved(), join, lambda part: part.size, self.most)
+        def join_last(parts: list[Pool]) -> Pool:
+            return join(parts, self.engine.submit_alone)
+
+        root = tree(solved(), join, lambda part: part.size, self.most, join_last)
         for waiting in pools:
             self._collect(waiting)
         labels = np.empty(self.n, dtype=np.int64)
@@ -173,7 +177,7 @@ class Walk:
     def each(self, function: Any, labels: Labels, *arguments: Any) -> Iterator[Any]:
         """Submit something for every shard with its labels, in few bytes since they travel."""
         for start, stop, rows, recipe in self.shards:
-            few = labels[start:stop].astype(np.int32 if len(labels) < 2**31 else np.int64)
+            few = labels[start:stop].astype(np.int32 if self.n < 2**31 else np.int64)
             yield self.engine.submit(function, rows, recipe, few, *arguments)
 
     def _round(self, place: Place, known: Known) -> tuple[Place, Known]:
@@ -190,7 +194,8 @@ class Walk:
         wanting: list[Any] = []
 
         def decide() -> None:
-            groups.append((np.concatenate(items), self.engine.submit(tasks.decide, scene, few, *wanting)))
+            submit = self.engine.submit_alone if few else self.engine.submit
+            groups.append((np.concatenate(items), submit(tasks.decide, scene, few, *wanting)))
             items.clear()
             wanting.clear()
 
@@ -241,11 +246,10 @@ class Walk:
         changed[place.labels[wanted]] = changed[proposed[moving]] = True
         return place._replace(labels=labels, changed=changed[present], turn=place.turn + 1), after
 
-    def _polished(self, place: Place, known: Known) -> Place:
-        """All items in one place: Kernighan-Lin and a little shaking."""
-        scene = self.engine.submit(tasks.scene, known.totals, _all(place.labels))
-        everybody = self.each(tasks.want, place.labels, scene, True)
-        labels = compact(self.engine.value(self.engine.submit(tasks.polished, *everybody)))
+    def _polished(self, place: Place) -> Place:
+        """All items in one task: Kernighan-Lin and a little shaking."""
+        shards = (self.engine.submit(tasks.problem_of, shard.rows, shard.recipe) for shard in self.shards)
+        labels = compact(self.engine.value(self.engine.submit_alone(tasks.polished, place.labels, *shards)))
         changed = _all(labels) & (not np.array_equal(labels, place.labels))
         return Place(labels, changed, place.turn + 1, True)
 

@@ -1,6 +1,6 @@
 """Shards on two processes of a dask cluster, beside one process with two threads.
 
-    python benchmarks/distributed.py [clinc150 tinyimagenet-50k] [--orders given random sorted]
+    python benchmarks/cluster.py [clinc150 tinyimagenet-50k] [--orders given random sorted]
 
 Needs CLUSTERFUG_DATA. Every line is the second of two runs, so that starting the cluster and loading
 compiled kernels do not count; the features are in the memory of the workers. Orders: as given, shuffled, or
@@ -9,6 +9,7 @@ sorted by cluster, so that a shard has all of some clusters and none of the othe
 
 import argparse
 import time
+import warnings
 
 import dask.array
 import numpy as np
@@ -27,6 +28,7 @@ def main():
     parser.add_argument("--shards", nargs="+", type=int, default=[1, 4, 16])
     parser.add_argument("--orders", nargs="+", default=["given"], choices=["given", "random", "sorted"])
     chosen = parser.parse_args()
+    warnings.filterwarnings("ignore", "Sending large graph")  # the features, once
     address = {"dashboard_address": None, "host": "127.0.0.1"}
     with LocalCluster(n_workers=2, threads_per_worker=1, **address) as cluster, Client(cluster) as client:
         for name in chosen.names:
