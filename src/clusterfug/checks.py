@@ -51,7 +51,8 @@ def memory(name: str, value: object) -> int:
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]+)\s*", value)
     if match is None or match[2].upper() not in _UNITS:
         raise ValueError(f'{name} must be bytes, or a text such as "600MB" or "2GiB", not {value!r}')
-    return count(name, int(float(match[1]) * _UNITS[match[2].upper()]))
+    size = number(name, float(match[1]) * _UNITS[match[2].upper()])
+    return count(name, int(size))
 
 
 def wish(name: str, value: object) -> tuple[int, int]:
@@ -146,8 +147,11 @@ def float_type(X: NDArray[Any]) -> type[np.float32 | np.float64]:
     return np.float64 if np.result_type(X.dtype, np.float32) != np.float32 else np.float32
 
 
-def features(X: Any, name: str = "X") -> NDArray[Any]:
-    """(n, d) finite features, C-contiguous, in float32 or (if X needs it) float64; no other copy."""
+def features(X: Any, name: str = "X", first: int = 0) -> NDArray[Any]:
+    """(n, d) finite features, C-contiguous, in float32 or (if X needs it) float64; no other copy.
+
+    `first` is the number of the first row, for errors.
+    """
     if on_gpu(X):
         raise TypeError(f"{name} is a tensor on a GPU: use {name}.cpu(); dense_multicut takes it as it is")
     X = numeric(name, X)
@@ -160,7 +164,7 @@ def features(X: Any, name: str = "X") -> NDArray[Any]:
         with np.errstate(invalid="ignore", over="ignore"):
             good = np.isfinite(block) & (np.abs(block) <= LARGEST)
         row, column = np.argwhere(~good)[0]
-        bad_value(block[row, column], start + row, column, name)
+        bad_value(block[row, column], first + start + row, column, name)
     return np.ascontiguousarray(np.asarray(X), dtype=float_type(X))
 
 

@@ -1,5 +1,6 @@
 """Features that are read in parts, because memory is short or because many machines read them."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from clusterfug.shards.source import ENDINGS, Files, in_shards
 def read(path: Path, task: Task, scheduler: str | None, device: str) -> Files | files.Instance:
     """What a file holds, or the files of a folder; only where they are, if they are to be read in parts."""
     whole = scheduler is None and task.checkpoint is None
-    if whole and not path.is_dir() and path.suffix.lower() not in ENDINGS:
+    plain = task.memory_limit is None or path.suffix.lower() not in ENDINGS
+    if whole and plain and not path.is_dir():
         return files.read(path)
     stored = Files([path] if path.is_file() else path)
     if not whole or (not is_given(device) and in_shards(stored.n, stored.d, task)):
@@ -43,6 +45,7 @@ def cluster(
         return solve_files(stored, task, None, metric, center, callback)
     from clusterfug.distributed.cluster import Cluster, connected
 
+    logging.disable()  # dask's own words: an error is one line, ours
     with connected(scheduler) as client:
         return solve_files(stored.absolute(), task, Cluster(client), metric, center, callback)
 
@@ -55,6 +58,7 @@ def check_output(output: Path, features: Path, inputs: tuple[Path, ...]) -> None
     if output.exists():
         raise FileExistsError(f"cannot write {output}: it exists; labels go to a new folder")
     files.check_writable(output.with_suffix(".parquet"), files.LABEL_ENDINGS)
+    _ = Files(features).label_names
 
 
 def write_labels(output: Path, labels: NDArray[np.int64], features: Path) -> None:

@@ -14,6 +14,10 @@ from clusterfug import blocks
 _LOST = (FutureCancelledError, ClosedClientError, CommClosedError)
 
 
+class WorkersDiedError(ConnectionError):
+    """A task that no worker survives."""
+
+
 class Cluster:
     """Tasks on the workers of a client. What is lost with a worker is computed again."""
 
@@ -28,6 +32,12 @@ class Cluster:
 
     def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
         return self.submit(on_all_cores, function, *arguments)
+
+    def compute(self, delayed: list[Any]) -> list[distributed.Future]:
+        """What dask knows how to compute, to be kept where it was computed."""
+        with self._explained():
+            futures: list[distributed.Future] = self._client.compute(delayed)
+            return futures
 
     def value(self, submitted: distributed.Future) -> Any:
         with self._explained():
@@ -44,11 +54,16 @@ class Cluster:
         try:
             yield
         except distributed.KilledWorker as error:
-            raise RuntimeError(
-                f"workers died {error.allowed_failures + 1} times at the same task: give them more memory, "
-                "or a smaller memory_limit"
+            raise WorkersDiedError(
+                f"workers die at the same task (tried {error.allowed_failures + 1} times): give them more "
+                "memory, or give a smaller memory_limit"
             ) from error
         except _LOST as error:
+            if getattr(error, "reason", None) == "lost dependencies":
+                raise ConnectionError(
+                    "features that were scattered are lost with their worker, and nobody can compute them "
+                    "again: use files, or an array that dask can compute"
+                ) from error
             raise ConnectionError(
                 f"the scheduler at {self._address} is gone: start it again and repeat the call; with a "
                 "checkpoint it goes on where it stopped"
@@ -64,9 +79,6 @@ def on_all_cores(function: Callable[..., Any], *arguments: Any) -> Any:
 @contextmanager
 def connected(client: Any) -> Iterator[distributed.Client]:
     """A client that is given, that of an address, or the one that is there already."""
-    if isinstance(client, distributed.Client):
-        yield client
-        return
     if client is None:
         try:
             client = distributed.get_client()
@@ -74,12 +86,17 @@ def connected(client: Any) -> Iterator[distributed.Client]:
             raise ValueError(
                 "there is no dask client: give client=distributed.Client(), or the address of a scheduler"
             ) from None
+    if isinstance(client, distributed.Client):
+        if client.asynchronous:
+            raise TypeError("the dask client is asynchronous: give one that is not")
+        if client.status != "running":
+            raise ValueError(f"the dask client is {client.status}: give one that is connected")
         yield client
         return
     if not isinstance(client, str):
         raise TypeError(f"client must be a distributed.Client or a scheduler's address, not {client!r}")
     try:
-        opened = distributed.Client(client)
+        opened = distributed.Client(client, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ConnectionError(f"there is no scheduler at {client}: is it running?") from error
     with opened:

@@ -3,10 +3,8 @@
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
-import distributed
-
 from clusterfug import blocks
-from clusterfug.distributed.cluster import Cluster, connected
+from clusterfug.distributed.cluster import Cluster, WorkersDiedError, connected
 from clusterfug.kernels import Progress
 from clusterfug.many import Outcomes, check_many, collected, expected_work, seeds_of, solve_one_thread
 
@@ -55,12 +53,21 @@ def _outcomes(
     """Results and errors by position, batch by batch, the largest problems first."""
     options = dict(options)
     seeds = seeds_of(options.pop("random_state", 0), len(work))
-    running = {}
-    for batch in _batches(work):
+
+    def submit(batch: list[int]) -> tuple[list[int], Any]:
         arguments = [(work[t], seeds[t]) for t in batch]
-        running[cluster.submit(solve_batch, arguments, algorithm, options)] = batch
-    for future in distributed.as_completed(list(running)) if running else []:
-        yield dict(zip(running.pop(future), cluster.value(future), strict=True))
+        return batch, cluster.submit(solve_batch, arguments, algorithm, options)
+
+    running = [submit(batch) for batch in _batches(work)]
+    for batch, future in running:
+        try:
+            found = cluster.value(future)
+        except WorkersDiedError as error:
+            if len(batch) > 1:  # one of them is to blame
+                running += [submit([t]) for t in batch]
+                continue
+            found = [error]
+        yield dict(zip(batch, found, strict=True))
 
 
 def _batches(work: list[Any]) -> list[list[int]]:

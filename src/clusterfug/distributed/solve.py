@@ -15,6 +15,8 @@ from clusterfug.shards.checkpoint import digest
 from clusterfug.shards.solve import check_task, solve_files, solve_rows
 from clusterfug.shards.source import Files, most_items
 
+_SAMPLE = 100  # rows of a chunk by which a checkpoint knows it again
+
 
 def dense_multicut(
     X: Any,
@@ -104,20 +106,29 @@ def dense_multicut(
             "clusterfug.dense_multicut for what is in memory here"
         )
     checks.rectangle(X)
-    if np.isnan(X.shape[0]):
+    if np.isnan(X.shape).any():
         raise ValueError("X has chunks of unknown size: call X.compute_chunk_sizes() first")
     most = most_items(X.shape[1], task.memory_limit)
     chunks = X.rechunk({0: tuple(_at_most(X.chunks[0], most)), 1: -1})
     with connected(client) as opened:
-        futures = opened.compute(list(chunks.to_delayed()[:, 0]))
+        cluster = Cluster(opened)
+        futures = cluster.compute(list(chunks.to_delayed()[:, 0]))
         stops = np.cumsum(chunks.chunks[0])
         rows = [
-            (int(stop - size), int(stop), future, f"rows {stop - size:,} to {stop - 1:,} of X")
+            (int(stop - size), int(stop), future)
             for size, stop, future in zip(chunks.chunks[0], stops, futures, strict=True)
         ]
-        identity = digest(X.shape, str(X.dtype))
-        result = solve_rows(rows, task, Cluster(opened), metric, center, most, identity, callback)
+        identity = ""
+        if checkpoint is not None:
+            some = cluster.ahead(cluster.submit(some_rows, future) for future in futures)
+            identity = digest(*map(cluster.value, some))
+        result = solve_rows(rows, task, cluster, metric, center, most, identity, callback)
     return replace(result, labels=dask.array.from_array(result.labels, chunks=(X.chunks[0],)))
+
+
+def some_rows(rows: Any) -> str:
+    """What tells a chunk apart."""
+    return digest(np.shape(rows), np.asarray(rows)[:: 1 + len(rows) // _SAMPLE])
 
 
 def _at_most(sizes: tuple[int, ...], most: int) -> list[int]:

@@ -115,8 +115,7 @@ def write_instance(path: Path, instance: Instance, threshold: float) -> None:
             return
         array = instance.array
         if ending == ".npy":
-            with part.open("wb") as binary:
-                np.save(binary, array, allow_pickle=False)
+            save(part, array)
         elif ending == ".npz":
             with part.open("wb") as binary:
                 np.savez(binary, features=array)
@@ -137,12 +136,19 @@ def write_labels(path: Path, labels: NDArray[np.int64]) -> None:
     ending = path.suffix.lower()
     with complete(path) as part:
         if ending == ".npy":
-            with part.open("wb") as binary:
-                np.save(binary, labels, allow_pickle=False)
+            save(part, labels)
         elif ending == ".csv":
             np.savetxt(part, labels, fmt="%d", header="label", comments="")
         else:
             tables.write(part, "label", labels)
+
+
+def save(path: Path, array: NDArray[Any]) -> None:
+    """A .npy file. (np.save is silent about a disk that is full when the last bytes are written.)"""
+    array = np.ascontiguousarray(array)
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array.data.cast("B") if array.size else b"")
 
 
 def check_readable(path: Path) -> None:
@@ -183,7 +189,8 @@ def complete(path: Path) -> Any:
     os.close(handle)
     part = Path(name)
     try:
-        yield part
+        with _named(path):
+            yield part
         part.chmod(0o666 & ~_umask())
         part.replace(path)
     finally:
@@ -195,11 +202,23 @@ def complete_folder(folder: Path) -> Any:
     """A folder to write to that takes the place of `folder`, which is new, when all is written."""
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
-        yield part
+        with _named(folder):
+            yield part
         part.chmod(0o777 & ~_umask())
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _named(path: Path) -> Any:
+    """Errors of the system that name no file, such as a full disk, are about this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _umask() -> int:

@@ -1,5 +1,6 @@
 """Tables of Apache Arrow: .parquet, .arrow and .feather files to arrays, also a few rows of them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ENDINGS = (".parquet", ".arrow", ".feather")
+_ROWS = 1 << 14  # of a large group that are decoded at a time
 
 
 def require_pyarrow() -> Any:
@@ -53,16 +55,29 @@ class Table:
         stop = len(self) if stop is None else stop
         ends = np.cumsum(self._groups)
         begins = ends - self._groups
+        if stop > len(self):
+            raise ValueError(f"{self.path} has only {len(self)} rows, not {stop} or more: it has changed")
         wanted = [int(at) for at in np.flatnonzero((begins < stop) & (ends > start))]
         try:
-            if self.path.suffix.lower() == ".parquet":
-                table = self._file.read_row_groups(wanted, columns=self._names)
-            else:
-                batches = [self._file.get_batch(at) for at in wanted]
-                table = self._arrow.Table.from_batches(batches).select(self._names)
+            batches = list(self._batches(wanted, start - int(begins[wanted[0]]), stop - start))
         except (self._arrow.ArrowException, OSError) as error:
             raise ValueError(f"{self.path} is not a readable {self.path.suffix} file: {error}") from error
-        return self._array(table.slice(start - int(begins[wanted[0]]), stop - start), start)
+        return self._array(self._arrow.Table.from_batches(batches).select(self._names), start)
+
+    def _batches(self, groups: list[int], skip: int, rows: int) -> Iterator[Any]:
+        """So many rows of some groups, after those that are skipped; a group may be larger than memory."""
+        if self.path.suffix.lower() == ".parquet":
+            batches = self._file.iter_batches(_ROWS, groups, self._names)
+        else:
+            batches = (self._file.get_batch(at) for at in groups)
+        for batch in batches:
+            few = batch.slice(skip, rows)
+            skip -= min(skip, len(batch))
+            rows -= len(few)
+            if len(few):
+                yield few
+            if not rows:
+                return
 
     def _array(self, table: Any, start: int) -> NDArray[Any]:
         types = self._arrow.types

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusterfug import checks
-from clusterfug.instances.files import complete
+from clusterfug.instances.files import complete, save
 from clusterfug.segmentation.cityscapes import write_instance_ids
 from clusterfug.segmentation.coco import CocoWriter
 from clusterfug.segmentation.image import Rules
@@ -57,8 +57,8 @@ class Output:
         elif self.form == "cityscapes":
             write_instance_ids(self._file(sample.name), maps, self.things)
         else:
-            with complete(self._file(sample.name)) as part, part.open("wb") as file:
-                np.save(file, np.stack(maps).astype(np.int32), allow_pickle=False)
+            with complete(self._file(sample.name)) as part:
+                save(part, np.stack(maps).astype(np.int32))
         if self.overlays:
             picture = overlay(sample.image, maps, sample.truth, self.things, self.stuff)
             write_picture(self.folder / "overlays" / f"{sample.name}.png", picture)

@@ -6,6 +6,9 @@ Whatever is written appears under its name only when it is complete.
 
 import json
 import os
+import re
+import zipfile
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -15,7 +18,10 @@ from numpy.typing import NDArray
 
 from clusterfug.instances import files
 
-_ABOUT, _PLACE = "run.json", "place.npz"
+_ABOUT, _PLACE, _LOCK = "run.json", "place.npz", "lock"
+_OF_SHARDS = re.compile(r"\.?(shard-\d+-\d+|pool-\d+)\.npy.*")  # also what a killed run left half-written
+#: What is not there, or was not written to the end when the power went: it is computed again.
+_UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
 
 
 class Place(NamedTuple):
@@ -31,30 +37,48 @@ class Checkpoint:
     """What an earlier run with the same settings left in a folder; None keeps nothing."""
 
     def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
-        self._folder = folder
-        if folder is None:
-            return
-        try:
-            folder.mkdir(exist_ok=True)
-            self._lock = (folder / "lock").open("w")
-        except OSError as error:
-            raise OSError(f"cannot write the checkpoint {folder}: {error.strerror or error}") from error
-        files.lock(self._lock, f"another run is using the checkpoint {folder}: wait until it has ended")
-        about = folder / _ABOUT
-        if not about.exists():
-            with files.complete(about) as part:
-                part.write_text(json.dumps(settings), encoding="utf-8")
-            return
-        before = json.loads(about.read_text(encoding="utf-8"))
-        other = [key for key, value in settings.items() if before.get(key) != value]
-        if other:
-            raise ValueError(
-                f"{folder} is the checkpoint of another run (other {', '.join(other)}): give what that run "
-                "was given, or another folder"
-            )
+        self._folder, self._settings = folder, settings
 
     def __enter__(self) -> Self:
+        if self._folder is None:
+            return self
+        try:
+            self._folder.mkdir(exist_ok=True)
+            if any(self._folder.iterdir()) and not (self._folder / _LOCK).exists():
+                raise ValueError(f"{self._folder} is no checkpoint, and not empty: give another folder")
+            self._lock = (self._folder / _LOCK).open("w")
+        except OSError as error:
+            raise OSError(
+                f"cannot write the checkpoint {self._folder}: {error.strerror or error}"
+            ) from error
+        try:
+            files.lock(
+                self._lock, f"another run is using the checkpoint {self._folder}: wait until it has ended"
+            )
+            self._compare()
+        except BaseException:
+            self._lock.close()
+            raise
         return self
+
+    def _compare(self) -> None:
+        """Write down the settings, or find those of an earlier run to be the same."""
+        assert self._folder is not None
+        about = self._folder / _ABOUT
+        if not about.exists():
+            with files.complete(about) as part:
+                part.write_text(json.dumps(self._settings), encoding="utf-8")
+            return
+        try:
+            before = dict(json.loads(about.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise ValueError(f"{about} is broken: start over with another folder") from None
+        other = [key for key, value in self._settings.items() if before.get(key) != value]
+        if other:
+            raise ValueError(
+                f"{self._folder} is the checkpoint of another run (other {', '.join(other)}): give what "
+                "that run was given, or another folder"
+            )
 
     def __exit__(self, *_: object) -> None:
         if self._folder is not None:
@@ -62,21 +86,25 @@ class Checkpoint:
 
     def labels(self, name: str) -> NDArray[np.int64] | None:
         """The labels of a shard or pool, if they are known."""
-        if self._folder is None or not (self._folder / f"{name}.npy").exists():
+        if self._folder is None:
             return None
-        labels: NDArray[np.int64] = np.load(self._folder / f"{name}.npy", allow_pickle=False)
-        return labels
+        with suppress(*_UNREADABLE):
+            labels: NDArray[np.int64] = np.load(self._folder / f"{name}.npy", allow_pickle=False)
+            return labels
+        return None
 
     def keep_labels(self, name: str, labels: NDArray[np.int64]) -> None:
-        if self._folder is not None and not (self._folder / f"{name}.npy").exists():
+        if self._folder is not None:
             files.write_labels(self._folder / f"{name}.npy", labels)
 
     def place(self) -> Place | None:
         """Where the last run was, if its shards were solved."""
-        if self._folder is None or not (self._folder / _PLACE).exists():
+        if self._folder is None:
             return None
-        with np.load(self._folder / _PLACE, allow_pickle=False) as kept:
+        with suppress(*_UNREADABLE), np.load(self._folder / _PLACE, allow_pickle=False) as kept:
             return Place(kept["labels"], kept["changed"], int(kept["turn"]), bool(kept["polished"]))
+
+        return None
 
     def keep(self, place: Place) -> None:
         """From here on; what is known of shards and pools is not needed any more."""
@@ -86,8 +114,9 @@ class Checkpoint:
             np.savez(file, **place._asdict())
             file.flush()
             os.fsync(file.fileno())
-        for path in (*self._folder.glob("shard-*.npy"), *self._folder.glob("pool-*.npy")):
-            path.unlink()
+        for path in self._folder.iterdir():
+            if _OF_SHARDS.fullmatch(path.name):
+                path.unlink()
 
 
 def digest(*values: Any) -> str:

@@ -15,7 +15,7 @@ from clusterfug.result import MERGE, Clustering, Phase, number_by_first_appearan
 from clusterfug.shards import tasks
 from clusterfug.shards.checkpoint import Checkpoint, digest
 from clusterfug.shards.engine import Engine, Here, tree
-from clusterfug.shards.source import Files, identity_of, most_items
+from clusterfug.shards.source import Files, most_items, settings_of
 from clusterfug.shards.walk import Known, Shard, Walk
 from clusterfug.strength import Costs
 
@@ -37,10 +37,10 @@ def solve_problem(problem: DenseProblem, task: Task, callback: Progress | None) 
     """The clustering of a problem that is too large to solve at once, here."""
     most = most_items(problem.d, task.memory_limit)
     shards = [
-        Shard(part.start, part.stop, problem.subset(part), tasks.Recipe(""))
+        Shard(part.start, part.stop, problem.subset(part), tasks.Recipe(part.start))
         for part in blocks.slices(problem.n, most)
     ]
-    settings = {"features": identity_of(problem)}
+    settings = settings_of(problem)
     return solve_shards(shards, task, Here(), most, settings, callback)
 
 
@@ -55,13 +55,12 @@ def solve_files(
     """The clustering of files that are read in parts, where tasks run."""
     most = most_items(files.d, task.memory_limit)
     parts = [(part.start, part.stop) for part in blocks.slices(files.n, most)]
-    stretches = [files.stretch(*part) for part in parts]
-    rows = [(*part, stretch, stretch.name) for part, stretch in zip(parts, stretches, strict=True)]
+    rows = [(*part, files.stretch(*part)) for part in parts]
     return solve_rows(rows, task, engine or Here(), metric, center, most, files.identity, callback)
 
 
 def solve_rows(
-    rows: list[tuple[int, int, Any, str]],
+    rows: list[tuple[int, int, Any]],
     task: Task,
     engine: Engine,
     metric: str,
@@ -70,7 +69,7 @@ def solve_rows(
     identity: str,
     callback: Progress | None,
 ) -> Clustering:
-    """The clustering of rows in parts: first item, item after the last, the rows, their name."""
+    """The clustering of rows in parts: first item, item after the last, the rows."""
     check_task(task)
     checks.one_of("metric", metric, METRICS)
     checks.flag("center", center)
@@ -81,19 +80,19 @@ def solve_rows(
     mean = None
     if center:
         sums = (
-            engine.submit(tasks.sum_of_rows, part, name, None if weight is None else weight[start:stop])
-            for start, stop, part, name in rows
+            engine.submit(tasks.sum_of_rows, part, start, None if weight is None else weight[start:stop])
+            for start, stop, part in rows
         )
         total = engine.value(tree(sums, lambda group: engine.submit(tasks.add_sums, *group)))
         mean = total / (n if weight is None else weight.sum())
     shards = []
-    for start, stop, part, name in rows:
+    for start, stop, part in rows:
         of_items = (None if values is None else values[start:stop] for values in (alpha, weight))
         costs = Costs(task.threshold, next(of_items), prefer, next(of_items))
-        shards.append(Shard(start, stop, part, tasks.Recipe(name, costs, metric, mean)))
+        shards.append(Shard(start, stop, part, tasks.Recipe(start, costs, metric, mean)))
     settings = {
         "features": identity,
-        "threshold": None if alpha is not None else task.threshold,
+        "threshold": None if alpha is not None else float(task.threshold),
         "alpha": digest(alpha, prefer),
         "weights": digest(weight),
         "metric": metric,

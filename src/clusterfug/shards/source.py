@@ -40,26 +40,27 @@ def most_items(d: int, memory_limit: int | None) -> int:
 
 
 class Stretch(NamedTuple):
-    """Rows of files: pieces of path, first row, row after the last."""
+    """Rows of files: pieces of path, first row, row after the last; and how many columns they have."""
 
     pieces: tuple[tuple[Path, int, int], ...]
+    d: int
 
     def read(self) -> NDArray[Any]:
-        arrays = [_read(*piece) for piece in self.pieces]
+        arrays = [self._piece(*piece) for piece in self.pieces]
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
-    @property
-    def name(self) -> str:
-        path, start, _ = self.pieces[0]
-        last, _, stop = self.pieces[-1]
-        return f"{path}, rows {start:,} to " + ("" if last == path else f"{last}, row ") + f"{stop - 1:,}"
-
-
-def _read(path: Path, start: int, stop: int) -> NDArray[Any]:
-    files.check_readable(path)
-    if path.suffix.lower() == ".npy":
-        return files.read_npy(path)[start:stop]
-    return tables.Table(path).read(start, stop)
+    def _piece(self, path: Path, start: int, stop: int) -> NDArray[Any]:
+        files.check_readable(path)
+        if path.suffix.lower() == ".npy":
+            array = files.read_npy(path)[start:stop]
+        else:
+            array = tables.Table(path).read(start, stop)
+        if array.shape != (stop - start, self.d):
+            raise ValueError(
+                f"{path} has {len(array)} rows of {array.shape[1]} columns from row {start} on, not "
+                f"{stop - start} of {self.d}: it has changed, or not all of its rows are as long"
+            )
+        return checks.features(array, str(path), start)
 
 
 class Files:
@@ -89,9 +90,17 @@ class Files:
     def write_labels(self, folder: Path, labels: NDArray[np.int64]) -> None:
         """A new folder with a .parquet file of labels for each of the files; complete or absent."""
         with files.complete_folder(folder) as part:
-            for path, start, end in self._spans():
-                name = path.name if path.suffix == ".parquet" else f"{path.name}.parquet"
+            for name, (_, start, end) in zip(self.label_names, self._spans(), strict=True):
                 files.write_labels(part / name, labels[start:end])
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the files of labels: those of the features, if they end in .parquet."""
+        names = [path.name if path.suffix == ".parquet" else f"{path.name}.parquet" for path in self.paths]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the labels of two files would both be in {name}: rename one of them")
+        return names
 
     def stretch(self, start: int, stop: int) -> Stretch:
         return Stretch(
@@ -99,7 +108,8 @@ class Files:
                 (path, max(start, begin) - begin, min(stop, end) - begin)
                 for path, begin, end in self._spans()
                 if begin < stop and end > start
-            )
+            ),
+            self.d,
         )
 
     def _spans(self) -> Iterator[tuple[Path, int, int]]:
@@ -134,13 +144,20 @@ def _paths(where: Any) -> list[Path]:
     path = Path(where)
     if not path.is_dir():
         return [path]
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in ENDINGS)
+    found = sorted(
+        file for file in path.iterdir() if file.suffix.lower() in ENDINGS and not file.name.startswith(".")
+    )
     if not found:
         raise FileNotFoundError(f"{path} is a folder without any {', '.join(ENDINGS)} file")
     return found
 
 
-def identity_of(problem: DenseProblem) -> str:
+def settings_of(problem: DenseProblem) -> dict[str, Any]:
     """What tells a problem apart: some of its rows."""
     some = np.linspace(0, problem.n - 1, min(problem.n, _SAMPLE)).astype(np.int64)
-    return digest(problem.n, *(array[some] for array in problem.rows[:3]), problem.rows.signature)
+    features, alpha, weight, signature = problem.rows
+    return {
+        "features": digest(features.shape, features[some]),
+        "threshold": digest(alpha[some], signature),
+        "weights": digest(weight[some]),
+    }

@@ -16,6 +16,7 @@ from clusterfug.refinement.multilevel import multilevel, refine
 from clusterfug.refinement.strategies import NODES
 from clusterfug.shards import rounds
 from clusterfug.shards.rounds import Decided, Wanting
+from clusterfug.shards.source import Stretch
 from clusterfug.shards.totals import Totals, totals_of
 from clusterfug.strength import Costs
 
@@ -26,7 +27,7 @@ Few = NDArray[np.integer[Any]]
 class Recipe(NamedTuple):
     """How the rows of a shard become a problem."""
 
-    name: str  # for errors
+    start: int  # its first item, for errors
     costs: Costs = Costs()
     metric: str = "inner_product"
     mean: NDArray[np.float64] | None = None
@@ -36,20 +37,20 @@ def problem_of(rows: Any, recipe: Recipe) -> DenseProblem:
     """The problem of a shard: of rows, of something that reads them, or what is one already."""
     if isinstance(rows, DenseProblem):
         return rows
-    features = prepare(rows_of(rows, recipe.name), recipe.metric, recipe.mean)
-    return DenseProblem(features, **recipe.costs._asdict())
+    features = prepare(rows_of(rows, recipe.start), recipe.metric, recipe.mean)
+    problem = DenseProblem(features, **recipe.costs._replace(sample_weight=None)._asdict())
+    if recipe.costs.sample_weight is not None:  # which may be 0 for all of them
+        problem = DenseProblem.of(problem.rows._replace(weight=recipe.costs.sample_weight))
+    return problem
 
 
-def rows_of(rows: Any, name: str) -> NDArray[Any]:
-    try:
-        return checks.features(rows.read() if hasattr(rows, "read") else rows)
-    except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"{name}: {error}") from error
+def rows_of(rows: Any, start: int) -> NDArray[Any]:
+    return rows.read() if isinstance(rows, Stretch) else checks.features(rows, first=start)
 
 
-def sum_of_rows(rows: Any, name: str, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def sum_of_rows(rows: Any, start: int, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """The (weighted) sum of the rows of a shard."""
-    features = rows_of(rows, name)
+    features = rows_of(rows, start)
     weight = np.ones(len(features)) if weight is None else weight
     total: NDArray[np.float64] = weight @ features.astype(np.float64)
     return total
