@@ -262,7 +262,7 @@ def test_a_missing_extra_is_named(run, features, monkeypatch):
     code, _, err = run("cluster", features[0], "-o", features[0].with_name("l.parquet"))
     assert (code, err) == (
         2,
-        "clusterfug: error: parquet files need pyarrow: pip install 'clusterfug[io]'\n",
+        "clusterfug: error: parquet and arrow files need pyarrow: pip install 'clusterfug[io]'\n",
     )
     monkeypatch.setitem(sys.modules, "h5py", None)
     code, _, err = run("convert", features[0], features[0].with_name("x.hdf5"))

@@ -376,7 +376,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     (tmp_path / "l.npy").write_bytes(b"before")
-    monkeypatch.setattr(np, "save", fail)
+    monkeypatch.setattr("clusterfug.instances.files.save", fail)
     with pytest.raises(OSError, match="disk full"):
         write_labels(tmp_path / "l.npy", np.arange(3))
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("l.npy", b"before")]

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -196,9 +196,11 @@ def in_bytes(text: str | None) -> int | None:
 
     if text is None:
         return None
-    with suppress(ValueError):
-        return int(checks.number("--memory-limit", float(text), 1e-9) * 2**30)
-    return checks.memory("--memory-limit", text)
+    try:
+        gib = float(text)
+    except ValueError:
+        return checks.memory("--memory-limit", text)
+    return int(checks.number("--memory-limit", gib, 1e-9) * 2**30)
 
 
 def finite(number: float | None) -> float | None:

@@ -63,11 +63,16 @@ def _outcomes(
         try:
             found = cluster.value(future)
         except WorkersDiedError as error:
-            if len(batch) > 1:  # one of them is to blame
-                running += [submit([t]) for t in batch]
-                continue
-            found = [error]
+            # Whoever is at a worker when it dies is suspected: one after the other, each is alone.
+            found = [error] if len(batch) == 1 else [_alone(cluster, submit, t) for t in batch]
         yield dict(zip(batch, found, strict=True))
+
+
+def _alone(cluster: Cluster, submit: Any, t: int) -> Any:
+    try:
+        return cluster.value(submit([t])[1])[0]
+    except WorkersDiedError as error:
+        return error
 
 
 def _batches(work: list[Any]) -> list[list[int]]:

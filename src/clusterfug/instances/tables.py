@@ -17,9 +17,7 @@ def require_pyarrow() -> Any:
         import pyarrow.feather
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(
-            f"{', '.join(ENDINGS)} files need pyarrow: pip install 'clusterfug[io]'"
-        ) from error
+        raise ImportError("parquet and arrow files need pyarrow: pip install 'clusterfug[io]'") from error
     return pyarrow
 
 
