@@ -29,14 +29,15 @@ CORES, NETWORK = 16, 1.25e9  # of a machine: cores, bytes per second
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--size", type=int, default=MOST, help="items of a shard")
-    parser.add_argument("--clusters", type=int, nargs="+", default=[2_000, 20_000])
+    parser.add_argument("--clusters", type=int, nargs="+", default=[2_000, 20_000, 50_000])
     chosen = parser.parse_args()
     measured(1_000, 50)
     print("| clusters | task | seconds | law | ns per unit | result |\n|---|---|---|---|---|---|")
-    rates = [measured(chosen.size, clusters, say=True) for clusters in chosen.clusters]
-    law = {name: max(rate[name] for rate in rates) for name in rates[0]}
+    for clusters in chosen.clusters:
+        law = measured(chosen.size, clusters, say=True)  # the last one holds
     print("\n| items | clusters | machines | shards | pools | last pool | a round | network | in all |")
     print("|---|---|---|---|---|---|---|---|---|")
+    predict(2e6, 2e4, 2 / CORES, law)
     for n, clusters in ((1e8, 1e4), (1e8, 1e5), (1e8, 1e6), (1e9, 1e5), (1e9, 1e6)):
         for machines in (1, 16, 256):
             predict(n, clusters, machines, law)
@@ -87,14 +88,17 @@ def unit(rows):
 def predict(n, k, machines, law):
     """The model: work over all cores; the last pool on one machine; labels pass through one process."""
     cores = machines * CORES
+    group = max(2, MOST // k)  # pools that are joined at a time
+    joins = n / MOST / (group - 1) * (group * k) ** 2 if k < MOST else 2 * n * k
     shards = law["solve"] * n * MOST * D / cores
-    pools = law["join"] * 2 * n * max(k, MOST / 2) * D / cores
-    last = law["join"] * (2 * k) ** 2 * D / CORES
+    pools = law["join"] * joins * D / cores
+    last = law["join"] * (2 * k) ** 2 * D / min(cores, CORES)
     turn = (law["want"] * n * k * D + (law["total"] + law["want, settled"]) * n * D) / cores
-    network = 1e9 * (2 * 4 * n + 8 * k * (D + 1) * np.log2(2 * machines)) / NETWORK
+    network = 1e9 * (2 * 4 * n + 8 * k * (D + 1) * np.log2(2 * max(1, machines))) / NETWORK
     total = shards + pools + last + 2 * turn + 10 * network
     times = (spoken(1e-9 * t) for t in (shards, pools, last, turn, network, total))
-    print(f"| {n:.0e} | {k:.0e} | {machines} | {' | '.join(times)} |")
+    where = f"{machines:g}" if machines >= 1 else f"{cores:g} cores"
+    print(f"| {n:.0e} | {k:.0e} | {where} | {' | '.join(times)} |")
 
 
 def spoken(seconds):

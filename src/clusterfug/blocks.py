@@ -31,7 +31,6 @@ def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
     look()
     blocks = list(blocks)
     with _one_blas_thread() as threads:
-        threads = _here.threads or threads
         if threads == 1 or len(blocks) == 1 or _here.alone:
             for block in blocks:
                 function(block)
@@ -49,7 +48,7 @@ class _Here(local):
 
     alone = False
     stop: Event | None = None
-    threads: int | None = None  # to be used, if not as many as BLAS has
+    memory: NDArray[np.uint8] | None = None
 
 
 _here = _Here()
@@ -68,12 +67,9 @@ def alone(stop: Event | None = None) -> Iterator[None]:
 
 @contextmanager
 def on_all_cores() -> Iterator[None]:
-    """This thread may use all cores, however few threads BLAS was given."""
-    _here.threads = cores()
-    try:
+    """BLAS has a thread for every core, however few it was given."""
+    with _blas().limit(limits=cores()):
         yield
-    finally:
-        _here.threads = None
 
 
 def is_alone() -> bool:
@@ -131,6 +127,17 @@ def _blas() -> Any:
 
     np.ones((2, 2)) @ np.ones((2, 2))  # the library is there
     return ThreadpoolController().select(user_api="blas")
+
+
+def scratch(rows: int, columns: int, dtype: Any) -> NDArray[Any]:
+    """An array to write to that is this thread's until it asks for the next one.
+
+    Where memory goes back to the system as soon as it is free, as on workers of dask, fresh ones are slow.
+    """
+    size = rows * columns * np.dtype(dtype).itemsize
+    if _here.memory is None or len(_here.memory) < size:
+        _here.memory = np.empty(size, dtype=np.uint8)
+    return _here.memory[:size].view(dtype).reshape(rows, columns)
 
 
 def product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:

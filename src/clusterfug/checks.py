@@ -165,7 +165,8 @@ def features(X: Any, name: str = "X", first: int = 0) -> NDArray[Any]:
             good = np.isfinite(block) & (np.abs(block) <= LARGEST)
         row, column = np.argwhere(~good)[0]
         bad_value(block[row, column], first + start + row, column, name)
-    return np.ascontiguousarray(np.asarray(X), dtype=float_type(X))
+    # What came over a network need not be aligned.
+    return np.require(np.asarray(X), float_type(X), ["C_CONTIGUOUS", "ALIGNED"])
 
 
 def per_item(name: str, values: Any, n: int) -> NDArray[np.float64]:

@@ -215,7 +215,9 @@ def _nominate_some(
     whole = len(items) == problem.n
 
     def block(part: slice) -> None:
-        scores = (rows.features[part] if whole else rows.features[items[part]]) @ columns
+        features = rows.features[part] if whole else rows.features[items[part]]
+        scores = blocks.scratch(len(features), len(slots), dtype)
+        np.matmul(features, columns, out=scores)
         take_nominees(
             rows, scores, items[part], slots, 1 / scale, last, slack, magnitudes, clusters.labels, lists
         )

@@ -17,8 +17,7 @@ from clusterfug.refinement.moves import NEIGHBOURS
 from clusterfug.refinement.multilevel import Problem, Refined, multilevel, refine, road_of
 
 _STARTS = 4  # of `best`, where a problem is one part
-#: Nodes of a neighbourhood that is polished.
-NODES = 500
+_NODES = 500  # of a neighbourhood that is polished
 _CHEAP = 4e9  # multiplications: a fraction of a second
 _LITTLE = 20  # times more items than nodes of a neighbourhood: little beside the search for neighbours
 _GRAPH = 20_000  # nodes of a graph that is polished in about a second
@@ -50,8 +49,8 @@ def auto(
     """`fast`; where it is cheap a second start, Kernighan-Lin and a little shaking."""
     cheap, little = problem.n <= _GRAPH, False
     if not isinstance(problem, GraphProblem):
-        cheap = problem.n * min(problem.n, NODES) * problem.d <= _CHEAP
-        little = problem.n >= _LITTLE * NODES
+        cheap = problem.n * min(problem.n, _NODES) * problem.d <= _CHEAP
+        little = problem.n >= _LITTLE * _NODES
     yield from _polished(problem, init, budget, rng, progress, cheap, cheap or little)
 
 
@@ -106,7 +105,7 @@ def _polished(
         refined = _better(problem, refined, _from_contraction(problem, partners, budget))
         yield "contraction", refined
     if shaken and not budget.over():
-        labels = polish(problem, refined.labels, NODES, rng, budget)
+        labels = polish(problem, refined.labels, _NODES, rng, budget)
         refined = _better(problem, refined, refine(problem, labels, budget))
         yield "kernighan-lin", refined
 

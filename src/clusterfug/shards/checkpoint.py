@@ -30,7 +30,6 @@ class Place(NamedTuple):
     labels: NDArray[np.int64]
     changed: NDArray[np.bool_]
     turn: int = 0
-    polished: bool = False
 
 
 class Checkpoint:
@@ -102,7 +101,7 @@ class Checkpoint:
         if self._folder is None:
             return None
         with suppress(*_UNREADABLE), np.load(self._folder / _PLACE, allow_pickle=False) as kept:
-            return Place(kept["labels"], kept["changed"], int(kept["turn"]), bool(kept["polished"]))
+            return Place(kept["labels"], kept["changed"], int(kept["turn"]))
 
         return None
 

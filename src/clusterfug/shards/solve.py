@@ -119,16 +119,14 @@ def solve_shards(
         "init": digest(init),
     }
     with Checkpoint(task.checkpoint, settings) as kept:
-        walk = Walk(
-            shards, engine, kept, task.refinement.budget(), most, task.algorithm == "auto", callback
-        )
+        walk = Walk(shards, engine, kept, task.refinement.budget(), most, task.algorithm, callback)
         trace = []
         for name, refined, known in walk.steps(init):
             now, count = time.perf_counter(), int(refined.labels.max()) + 1
             objective = known.all_pairs - known.inside
             trace.append(Phase(name, now - last, count, objective, *refined[1:]))
             last = now
-        labels = _finished(walk, refined.labels, known)
+        labels = _labelled(walk, refined.labels, known)
     return Clustering(
         labels=labels,
         objective=objective,
@@ -141,7 +139,7 @@ def solve_shards(
     )
 
 
-def _finished(walk: Walk, labels: NDArray[np.int64], known: Known) -> NDArray[np.int64]:
+def _labelled(walk: Walk, labels: NDArray[np.int64], known: Known) -> NDArray[np.int64]:
     """Labels numbered by first appearance, also those of items without weight."""
     if known.weightless:
         found = walk.each(tasks.label_weightless, labels, known.totals)

@@ -10,10 +10,9 @@ from clusterfug.assign import most_similar
 from clusterfug.preprocess import prepare
 from clusterfug.problem import DenseProblem
 from clusterfug.refinement.budget import Budget
-from clusterfug.refinement.iterated import polish
 from clusterfug.refinement.moves import moves
-from clusterfug.refinement.multilevel import multilevel, refine
-from clusterfug.refinement.strategies import NODES
+from clusterfug.refinement.multilevel import Refined, multilevel, refine
+from clusterfug.refinement.strategies import STRATEGIES
 from clusterfug.shards import rounds
 from clusterfug.shards.rounds import Decided, Wanting
 from clusterfug.shards.source import Stretch
@@ -112,10 +111,14 @@ def decide(scene: Scene, to_the_end: bool, *wanting: Wanting) -> Decided:
     return rounds.decide(scene[0], to_the_end, *wanting)
 
 
-def polished(labels: NDArray[np.int64], first: DenseProblem, *others: DenseProblem) -> NDArray[np.int64]:
-    """Better labels of all items, by Kernighan-Lin and a little shaking."""
-    problem = first.beside(*others)
-    return polish(problem, labels, NODES, np.random.default_rng(0), Budget())
+def finish(
+    algorithm: str, labels: Any, time_limit: float, first: DenseProblem, *others: DenseProblem
+) -> Refined:
+    """What an algorithm makes of all items, from labels if there are any."""
+    problem = first.beside(*others) if others else first
+    steps = STRATEGIES[algorithm](problem, labels, Budget(time_limit), np.random.default_rng(0), None)
+    *_, (_, refined) = steps
+    return refined
 
 
 def join_clusters(totals: Totals) -> NDArray[np.int64]:

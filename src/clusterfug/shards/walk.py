@@ -20,6 +20,7 @@ from clusterfug.shards.checkpoint import Checkpoint, Place
 from clusterfug.shards.engine import Engine, tree
 from clusterfug.shards.totals import add
 
+_TOGETHER = 8  # sums of shards are added at a time
 _SHARES = (1.0, 0.5, 0.25, 0.0)  # of the moves of a round, tried one after the other until inside rises
 
 Labels = NDArray[np.int64]
@@ -77,45 +78,53 @@ class Walk:
         checkpoint: Checkpoint,
         budget: Budget,
         most: int,
-        polish: bool = True,
+        algorithm: str = "auto",
         progress: Progress | None = None,
     ) -> None:
         self.shards, self.engine, self.checkpoint, self.budget = shards, engine, checkpoint, budget
-        self.n, self.most = shards[-1].stop, most
-        self.polish = polish and self.n <= most
+        self.n, self.most, self.algorithm = shards[-1].stop, most, algorithm
         self.progress = progress or (lambda *_: None)
 
     def steps(self, init: Labels | None) -> Iterator[tuple[str, Refined, Known]]:
-        """The phases: shards (or labels to start from), moves and joins until neither improves, polish."""
+        """The phases: shards (or labels to start from), and what is made of their labels."""
+        if len(self.shards) == 1:
+            yield self._finished(init)
+            return
         place = self.checkpoint.place()
         if place is None:
             labels = self._pooled() if init is None else init
-            place = Place(labels, _all(labels))
+            place = Place(labels, np.ones(int(labels.max()) + 1, dtype=np.bool_))
+            self.checkpoint.keep(place)
         known = self._know(place.labels)
         if init is None:
             yield "shards", Refined(place.labels, False, False), known
+        yield self._finished(place.labels) if self.n <= self.most else self._refined(place, known)
+
+    def _finished(self, labels: Labels | None) -> tuple[str, Refined, Known]:
+        """What fits in one task is finished there, as it would be without shards."""
+        parts = (self.engine.submit(tasks.problem_of, shard.rows, shard.recipe) for shard in self.shards)
+        left = self.budget.left()
+        refined = self.engine.value(
+            self.engine.submit_alone(tasks.finish, self.algorithm, labels, left, *parts)
+        )
+        return "refinement", refined, self._know(refined.labels)
+
+    def _refined(self, place: Place, known: Known) -> tuple[str, Refined, Known]:
+        """Moves and joins until neither improves."""
         if known.all_pairs > known.inside:
             place = Place(np.zeros_like(place.labels), np.ones(1, dtype=np.bool_), place.turn)
             known = self._know(place.labels)
-        while True:
-            self.checkpoint.keep(place)
-            phase = "kernighan-lin" if place.polished else "refinement"
-            if self.budget.over():
-                yield phase, Refined(place.labels, False, False), known
-                return
+        while not self.budget.over():
             if place.changed.any():
                 place, known = self._round(place, known)
-                continue
-            joined = self.engine.value(self.engine.submit_alone(tasks.join_clusters, known.totals))
-            if int(joined.max()) + 1 < len(joined):
-                place = place._replace(labels=joined[place.labels], changed=np.bincount(joined) > 1)
+            else:
+                joined = self.engine.value(self.engine.submit_alone(tasks.join_clusters, known.totals))
+                if int(joined.max()) + 1 == len(joined):
+                    return "refinement", Refined(place.labels, True, True), known
+                place = Place(joined[place.labels], np.bincount(joined) > 1, place.turn + 1)
                 known = self._know(place.labels)
-                continue
-            yield phase, Refined(place.labels, True, True), known
-            if place.polished or not self.polish:
-                return
-            place = self._polished(place)
-            known = self._know(place.labels)
+            self.checkpoint.keep(place)
+        return "refinement", Refined(place.labels, False, False), known
 
     def _pooled(self) -> Labels:
         """Labels from solving the shards, and what is left of some of them, until one pool is left."""
@@ -129,10 +138,9 @@ class Walk:
             return pools[-1]
 
         def leaves() -> Iterator[Pool]:
-            submit = self.engine.submit_alone if len(self.shards) == 1 else self.engine.submit
             for shard in self.shards:
                 name = f"shard-{shard.start}-{shard.stop}"
-                yield pool(submit, name, shard, tasks.solve, shard.rows, shard.recipe)
+                yield pool(self.engine.submit, name, shard, tasks.solve, shard.rows, shard.recipe)
 
         def solved() -> Iterator[Pool]:
             for shard, leaf in zip(self.shards, self.engine.ahead(leaves()), strict=True):
@@ -171,7 +179,8 @@ class Walk:
 
     def _know(self, labels: Labels) -> Known:
         """Sum up the clusters of labels 0..K-1."""
-        totals = tree(self.each(tasks.total, labels), lambda group: self.engine.submit(add, *group))
+        parts = self.each(tasks.total, labels)
+        totals = tree(parts, lambda group: self.engine.submit(add, *group), limit=_TOGETHER)
         return Known(totals, *self.engine.value(self.engine.submit(tasks.value, totals)))
 
     def each(self, function: Any, labels: Labels, *arguments: Any) -> Iterator[Any]:
@@ -199,9 +208,12 @@ class Walk:
             items.clear()
             wanting.clear()
 
-        submitted = self.each(tasks.want, place.labels, scene, few)
-        for shard, found in zip(self.shards, self.engine.ahead(submitted), strict=True):
-            who = self.engine.value(self.engine.submit(tasks.who, found))
+        submitted = (
+            (found, self.engine.submit(tasks.who, found))
+            for found in self.each(tasks.want, place.labels, scene, few)
+        )
+        for shard, (found, asked) in zip(self.shards, self.engine.ahead(submitted), strict=True):
+            who = self.engine.value(asked)
             self.progress("moves", shard.stop, self.n)
             if wanting and not few and sum(map(len, items)) + len(who) > self.most:
                 decide()
@@ -227,7 +239,7 @@ class Walk:
         """All moves together, or as many of them as it takes for inside to rise."""
         wanted = place.labels != proposed
         if not wanted.any():
-            return place._replace(changed=unsettled, turn=place.turn + 1), known
+            return Place(place.labels, unsettled, place.turn + 1), known
         changed = np.zeros(max(len(place.changed), int(proposed.max()) + 1), dtype=np.bool_)
         chance = np.random.default_rng(place.turn).random(self.n)
         for share in _SHARES:
@@ -244,15 +256,4 @@ class Walk:
                 break
         changed[: len(unsettled)] = unsettled
         changed[place.labels[wanted]] = changed[proposed[moving]] = True
-        return place._replace(labels=labels, changed=changed[present], turn=place.turn + 1), after
-
-    def _polished(self, place: Place) -> Place:
-        """All items in one task: Kernighan-Lin and a little shaking."""
-        shards = (self.engine.submit(tasks.problem_of, shard.rows, shard.recipe) for shard in self.shards)
-        labels = compact(self.engine.value(self.engine.submit_alone(tasks.polished, place.labels, *shards)))
-        changed = _all(labels) & (not np.array_equal(labels, place.labels))
-        return Place(labels, changed, place.turn + 1, True)
-
-
-def _all(labels: Labels) -> NDArray[np.bool_]:
-    return np.ones(int(labels.max()) + 1, dtype=np.bool_)
+        return Place(labels, changed[present], place.turn + 1), after
