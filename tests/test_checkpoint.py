@@ -16,8 +16,11 @@ from sharding import limit, mixture
 
 from clusterfug import DenseProblem, dense_multicut
 from clusterfug.instances import files
+from clusterfug.options import Task
 from clusterfug.shards import source, tasks
 from clusterfug.shards.checkpoint import Checkpoint, Place, digest
+from clusterfug.shards.engine import Here
+from clusterfug.shards.solve import solve_rows
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +64,6 @@ def names(folder):
 
 OPTIONS = {
     "fast": {"algorithm": "fast", "memory_limit": limit(9, 6)},
-    "polished": {"memory_limit": None},
     "weights": {"memory_limit": limit(9, 6), "sample_weight": [1.0, 2.0, 0.0] * 10},
     "init": {"memory_limit": limit(9, 6), "init": np.arange(30) % 7},
 }
@@ -95,6 +97,41 @@ def test_a_run_that_is_stopped_anywhere_goes_on(rng, tmp_path, solved, options, 
         assert len(solved) == work
         assert first <= work
         assert names(folder) == ["lock", "place.npz", "run.json"]
+
+
+@pytest.mark.parametrize("algorithm", ["fast", "auto"])
+def test_what_fits_in_one_task_goes_on(monkeypatch, rng, tmp_path, solved, algorithm):
+    """In several shards, as the chunks of a dask array: stopped at any of them, and at the end."""
+    X, _ = mixture(rng, 30, 5, d=6, noise=1.5)
+    rows = [(start, start + 10, X[start : start + 10]) for start in (0, 10, 20)]
+
+    def solve(folder, callback=None):
+        task = Task(algorithm=algorithm, threshold=0.2, checkpoint=folder)
+        return solve_rows(rows, task, Here(), "inner_product", False, 30, "", callback)
+
+    def stop(*_):
+        raise StopError
+
+    whole = solve(None)
+    assert solved[:3] == [10, 10, 10]
+    work = len(solved)
+    for k in range(4):
+        folder = tmp_path / str(k)
+        solved.clear()
+        with monkeypatch.context() as patch, pytest.raises(StopError):
+            if k == 3:
+                patch.setattr(tasks, "finish", stop)
+            solve(folder, stopping(k))
+        assert ("place.npz" in names(folder)) == (k == 3)
+        assert len(solved) < work or k == 3
+        for _ in range(2):  # the second time it was not stopped
+            result = solve(folder)
+            np.testing.assert_array_equal(result.labels, whole.labels)
+            assert (result.objective, result.inside) == (whole.objective, whole.inside)
+            assert [phase.name for phase in result.trace] == ["shards", "refinement"]
+            assert result.trace[-1][2:] == whole.trace[-1][2:]
+            assert len(solved) == work
+            assert names(folder) == ["lock", "place.npz", "run.json"]
 
 
 def test_a_run_that_is_stopped_every_time_ends(rng, tmp_path, solved):
@@ -185,10 +222,23 @@ def test_a_checkpoint_changes_nothing(rng, tmp_path):
     np.testing.assert_array_equal(kept.labels, plain.labels)
 
 
-def test_a_checkpoint_alone_means_shards(rng, tmp_path):
-    X, _ = mixture(rng, 40, 6, d=6)
-    result = dense_multicut(X, 0.2, checkpoint=tmp_path / "c")
-    assert [phase.name for phase in result.trace] == ["shards", "refinement", "kernighan-lin"]
+@pytest.mark.parametrize("algorithm", ["fast", "auto"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_checkpoint_alone_means_one_shard(rng, tmp_path, solved, algorithm, stored):
+    """Which is solved as without a checkpoint, from the beginning every time."""
+    X, _ = mixture(rng, 40, 6, d=6, noise=2.0)
+    np.save(tmp_path / "x.npy", X)
+    at_once = dense_multicut(X, 0.2, algorithm=algorithm)
+    for _ in range(2):
+        result = dense_multicut(
+            tmp_path / "x.npy" if stored else X, 0.2, algorithm=algorithm, checkpoint=tmp_path / "c"
+        )
+        assert [phase.name for phase in result.trace] == ["refinement"]
+        assert result.trace[0].move_optimal
+        np.testing.assert_array_equal(result.labels, at_once.labels)
+        assert result.inside == pytest.approx(at_once.inside)
+        assert names(tmp_path / "c") == ["lock", "run.json"]
+    assert solved == []
 
 
 def test_more_time_goes_on_where_the_time_was_up(rng, tmp_path, solved):
@@ -378,12 +428,12 @@ def test_what_a_checkpoint_keeps(tmp_path):
     assert json.loads((tmp_path / "c" / "run.json").read_text()) == settings
     with Checkpoint(tmp_path / "c", settings) as kept:
         assert kept.labels("pool-1").tolist() == [0, 0]
-        place = Place(np.array([1, 0, 1]), np.array([True, False]), 7, True)
+        place = Place(np.array([1, 0, 1]), np.array([True, False]), 7)
         kept.keep(place)
         assert kept.labels("pool-1") is None
     with Checkpoint(tmp_path / "c", settings) as kept:
-        labels, changed, turn, polished = kept.place()
-        assert (labels.tolist(), changed.tolist(), turn, polished) == ([1, 0, 1], [True, False], 7, True)
+        labels, changed, turn = kept.place()
+        assert (labels.tolist(), changed.tolist(), turn) == ([1, 0, 1], [True, False], 7)
         assert (labels.dtype, changed.dtype) == (np.int64, np.bool_)
     assert names(tmp_path / "c") == ["lock", "place.npz", "run.json"]
 

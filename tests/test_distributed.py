@@ -130,10 +130,19 @@ def test_files_give_the_labels_that_they_give_here(client, small_shards, tmp_pat
 @pytest.mark.large
 def test_what_fits_in_one_task_is_polished_as_here(client, tmp_path, X):
     np.save(tmp_path / "x.npy", X)
-    found = dense_multicut(tmp_path / "x.npy", 0.3, client=client)
-    assert found.trace[-1].name == "kernighan-lin"
-    assert_same(found, here(X, (N,), threshold=0.3))
-    assert found.inside == pytest.approx(DenseProblem(X, 0.3).inside(found.labels))
+    chunks, inside = da.from_array(X, chunks=(100, D)), {}
+    for algorithm in ("fast", "auto"):
+        told = {"threshold": 0.3, "algorithm": algorithm}
+        found = dense_multicut(tmp_path / "x.npy", client=client, **told)
+        assert [phase.name for phase in found.trace] == ["refinement"]
+        assert_same(found, here(X, (N,), **told))
+        np.testing.assert_array_equal(found.labels, dense_multicut_here(X, **told).labels)
+        assert found.inside == pytest.approx(DenseProblem(X, 0.3).inside(found.labels))
+        pooled = dense_multicut(chunks, client=client, **told)
+        assert [phase.name for phase in pooled.trace] == ["shards", "refinement"]
+        assert_same(pooled, here(X, (100, 100, 100), **told))
+        inside[algorithm] = np.array([found.inside, pooled.inside])
+    assert np.all(inside["auto"] > inside["fast"])
 
 
 @pytest.mark.large
@@ -162,7 +171,7 @@ def test_chunks_that_are_too_large_are_cut(client, monkeypatch, X):
     sizes = (80, 30, 80, 80, 30)
     assert_same(found, here(X, sizes, 80, threshold=0.3))
     assert found.labels.chunks == ((110, 190),)
-    assert found.trace[-1].name == "refinement"  # they do not fit in one task: no polish
+    assert not np.array_equal(found.labels, here(X, sizes, threshold=0.3).labels)  # no polish
 
 
 @pytest.mark.large
@@ -235,15 +244,19 @@ def test_the_client_that_is_there_or_an_address_does_as_well(client, cluster, X)
 
 
 @pytest.mark.large
-def test_progress_is_told(client, X):
-    seen = []
-    dense_multicut(
-        da.from_array(X, chunks=(100, D)), 0.3, client=client, callback=lambda *call: seen.append(call)
-    )
-    assert [call for call in seen if call[0] == "shards"] == [("shards", n, N) for n in (100, 200, 300)]
-    moves = [call for call in seen if call[0] == "moves"]
-    assert moves[:3] == [("moves", n, N) for n in (100, 200, 300)]
-    assert len(seen) == 3 + len(moves)
+def test_progress_is_told(client, small_shards, X):
+    for items in (N, 100):
+        seen = []
+        dense_multicut(
+            da.from_array(X, chunks=(100, D)),
+            0.3,
+            client=client,
+            memory_limit=limit(items),
+            callback=lambda *call: seen.append(call),  # noqa: B023
+        )
+        assert seen[:3] == [("shards", n, N) for n in (100, 200, 300)]
+        assert seen[3:6] == [("moves", n, N) for n in (100, 200, 300) if items < N]
+        assert {name for name, *_ in seen[6:]} <= {"moves"}
 
 
 @pytest.mark.large
@@ -258,22 +271,24 @@ def test_time_limit_ends_moves_only(client, X):
 
 
 @pytest.mark.large
-def test_answers_do_not_depend_on_workers(client, cluster, X):
-    chunks = da.from_array(X, chunks=((1, 150, 49, 100), (D,)))
-    two = dense_multicut(chunks, 0.3, client=client)
+@pytest.mark.parametrize("items", [N, 150])
+def test_answers_do_not_depend_on_workers(client, cluster, small_shards, X, items):
+    """In one task at the end, or in rounds of moves."""
+    chunks, told = da.from_array(X, chunks=((1, 150, 49, 100), (D,))), {"memory_limit": limit(items)}
+    two = dense_multicut(chunks, 0.3, client=client, **told)
     cluster.scale(3)
     try:
         client.wait_for_workers(3, timeout=60)
-        three = dense_multicut(chunks, 0.3, client=client)
+        three = dense_multicut(chunks, 0.3, client=client, **told)
     finally:
         cluster.scale(2)
     with (
         LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=":0") as threads,
         Client(threads, set_as_default=False) as other,
     ):
-        four = dense_multicut(chunks, 0.3, client=other)
+        four = dense_multicut(chunks, 0.3, client=other, **told)
     for found in (two, three, four):
-        assert_same(found, here(X, (1, 150, 49, 100), threshold=0.3))
+        assert_same(found, here(X, (1, 150, 49, 100), items, threshold=0.3))
         np.testing.assert_array_equal(found.labels, two.labels)
         assert (found.objective, found.inside) == (two.objective, two.inside)  # to the bit
 
@@ -352,9 +367,9 @@ def processes(folder, allowed_failures=3, preload=None):
 
 @pytest.mark.large
 @pytest.mark.parametrize("phase", ["shards", "moves"])
-def test_a_lost_scheduler_is_one_line_and_a_checkpoint_goes_on(client, tmp_path, X, phase):
-    chunks = da.from_array(X, chunks=(60, D))
-    options = {"threshold": 0.3, "checkpoint": tmp_path / "kept"}
+def test_a_lost_scheduler_is_one_line_and_a_checkpoint_goes_on(client, small_shards, tmp_path, X, phase):
+    chunks, items = da.from_array(X, chunks=(60, D)), 60 if phase == "moves" else N
+    options = {"threshold": 0.3, "memory_limit": limit(items), "checkpoint": tmp_path / "kept"}
     seen = []
 
     def kill(now, done, total):
@@ -378,7 +393,7 @@ def test_a_lost_scheduler_is_one_line_and_a_checkpoint_goes_on(client, tmp_path,
     seen.clear()
     found = dense_multicut(chunks, client=client, callback=lambda now, *_: seen.append(now), **options)
     assert ("shards" in seen) == (phase == "shards")
-    np.testing.assert_array_equal(found.labels, here(X, (60,) * 5, threshold=0.3).labels)
+    np.testing.assert_array_equal(found.labels, here(X, (60,) * 5, items, threshold=0.3).labels)
 
 
 @pytest.mark.large
@@ -444,7 +459,7 @@ def test_the_command_line_goes_on_after_a_lost_scheduler(cluster, tmp_path, rng)
     assert "4,000" in out
     task = Task(threshold=0.4, memory_limit=600_000)
     expected = solve_files(Files(tmp_path / "x.npy"), task, None, "cosine")
-    assert expected.trace[-1].name == "refinement"  # in several shards
+    assert expected.trace[0].name == "shards"
     np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), expected.labels)
     assert noise == []
 

@@ -10,7 +10,9 @@ from sharding import clusters_of, limit, mixture, separated
 
 from clusterfug import DenseProblem, dense_multicut, lower_bound
 from clusterfug.checks import memory
+from clusterfug.refinement import strategies
 from clusterfug.refinement.budget import Budget
+from clusterfug.refinement.multilevel import refine
 from clusterfug.result import agreement, compact, number_by_first_appearance
 from clusterfug.shards import rounds, source, tasks, walk
 from clusterfug.shards.checkpoint import Checkpoint
@@ -42,6 +44,15 @@ def test_a_tree_of_pairs():
     assert tree("ab", lambda group: f"({''.join(group)})") == "(ab)"
     assert tree("abcd", lambda group: f"({''.join(group)})") == "((ab)(cd))"
     assert tree("abcdefg", lambda group: f"({''.join(group)})") == "(((ab)(cd))((ef)g))"
+
+
+def test_what_is_left_at_the_end_may_be_combined_in_another_way():
+    def tree_of(text):
+        return tree(text, lambda group: f"({''.join(group)})", finish=lambda group: f"[{''.join(group)}]")
+
+    assert tree_of("a") == "a"
+    assert tree_of("ab") == "[ab]"
+    assert tree_of("abcdefg") == "[((ab)(cd))[(ef)g]]"
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=40), st.integers(0, 12))
@@ -146,7 +157,7 @@ def test_clusters_as_items_cost_what_their_items_cost(rng):
 # Moves
 
 
-def walk_of(problem, size, most, polish=False, progress=None):
+def walk_of(problem, size, most, algorithm="auto"):
     shards = [
         Shard(
             start,
@@ -156,7 +167,7 @@ def walk_of(problem, size, most, polish=False, progress=None):
         )
         for start in range(0, problem.n, size)
     ]
-    return Walk(shards, Here(), Checkpoint(None, {}), Budget(), most, polish, progress)
+    return Walk(shards, Here(), Checkpoint(None, {}), Budget(), most, algorithm)
 
 
 def check_optimal(costs, labels):
@@ -179,7 +190,8 @@ def test_after_a_walk_no_move_and_no_join_improves(seed, size, most):
     costs = cost_matrix(problem)
     for init in (None, rng.integers(0, 6, size=40), np.arange(40), np.zeros(40, dtype=np.int64)):
         start = None if init is None else compact(init)
-        *_, (name, refined, known) = walk_of(problem, size, most).steps(start)
+        algorithm = ["fast", "auto"][seed // 2]
+        *_, (name, refined, known) = walk_of(problem, size, most, algorithm).steps(start)
         assert name == "refinement"
         assert refined.move_optimal
         assert refined.join_optimal
@@ -207,7 +219,7 @@ def insides_of(monkeypatch, problem, size, most, init):
     return found, refined
 
 
-@pytest.mark.parametrize(("size", "most"), [(10, 50), (10, 10), (5, 2), (1, 1)])
+@pytest.mark.parametrize(("size", "most"), [(10, 49), (10, 10), (5, 2), (1, 1)])
 def test_inside_never_falls_from_round_to_round(monkeypatch, rng, size, most):
     problem = problem_of(rng, 50, noise=2.0)
     several = 0
@@ -299,7 +311,7 @@ class Sums(Walk):
 
     def __init__(self, problem, better):
         shards = [Shard(0, problem.n, problem, tasks.Recipe(0))]
-        super().__init__(shards, Here(), Checkpoint(None, {}), Budget(), 1, False)
+        super().__init__(shards, Here(), Checkpoint(None, {}), Budget(), 1)
         self.asked, self.better = [], better
 
     def _know(self, labels):
@@ -637,48 +649,93 @@ def test_no_time_is_enough_for_labels(rng):
             assert result.inside == pytest.approx(DenseProblem(X, 0.3).inside(result.labels))
 
 
-def test_auto_polishes_what_fits_into_one_task(monkeypatch, rng):
-    X, _ = mixture(rng, 60, 8, noise=2.0)
-    problem = DenseProblem(X, 0.2)
-
-    def names(algorithm, memory_limit):
-        result = dense_multicut(problem, algorithm=algorithm, memory_limit=memory_limit)
-        assert result.trace[-1].move_optimal
-        check_optimal(cost_matrix(problem), result.labels)
-        insides = [-phase.objective for phase in result.trace]
-        assert insides == sorted(insides)
-        return [phase.name for phase in result.trace], result.inside
-
-    assert names("auto", limit(59, 8))[0] == ["shards", "refinement"]
-    monkeypatch.setattr(source, "LEAST", 60)
-    plain, inside = names("fast", limit(59, 8))
-    assert plain == ["shards", "refinement"]
-    polished, better = names("auto", limit(59, 8))
-    assert polished == ["shards", "refinement", "kernighan-lin"]
-    assert better >= inside
+# What fits in one task
 
 
-def test_polishing_finds_what_moves_do_not(rng):
-    """From a start that is move-optimal and join-optimal, but not the best."""
-    gained = 0.0
+@pytest.mark.parametrize("algorithm", ["fast", "auto"])
+@pytest.mark.parametrize("way", ["plain", "init", *WAYS])
+def test_one_shard_is_solved_as_without_shards(monkeypatch, rng, way, algorithm):
+    monkeypatch.setattr(source, "LEAST", 48)
+    X, _ = mixture(rng, 48, 6, noise=1.5)
+    options = WAYS[way](rng) if way in WAYS else {"threshold": 0.2}
+    if way == "init":
+        options["init"] = rng.integers(0, 6, size=48) * 7 - 3
+    found, at_once = (
+        dense_multicut(X, algorithm=algorithm, memory_limit=memory_limit, **options)
+        for memory_limit in (limit(47, 8), None)
+    )
+    assert (found.trace[0].name, at_once.trace[0].name) == ("refinement", "multilevel")
+    assert len(found.trace) == 1
+    np.testing.assert_array_equal(found.labels, at_once.labels)
+    assert found.objective == pytest.approx(at_once.objective, abs=1e-9)
+    assert found.inside == pytest.approx(at_once.inside, abs=1e-9)
+    assert found.trace[-1].n_clusters == at_once.n_clusters
+    assert found.trace[-1].move_optimal
+    assert found.trace[-1].join_optimal
+
+
+def test_auto_polishes_what_fits_in_one_task(monkeypatch):
+    """From shards that are pooled: never worse than those, and better than moves and joins alone."""
+    polish, polished, gained = strategies.polish, [], 0.0
+
+    def counted(problem, *arguments):
+        polished.append(problem.n)
+        return polish(problem, *arguments)
+
+    monkeypatch.setattr(strategies, "polish", counted)
     for seed in range(5):
-        problem = problem_of(np.random.default_rng(seed), 40, noise=3.0)
-        *_, (_, _, plain) = walk_of(problem, 10, 40).steps(None)
-        *_, (name, refined, known) = walk_of(problem, 10, 40, polish=True).steps(None)
-        assert name == "kernighan-lin"
-        check_optimal(cost_matrix(problem), refined.labels)
-        assert known.inside >= plain.inside - 1e-9
-        gained += known.inside - plain.inside
+        problem, found = problem_of(np.random.default_rng(seed), 40, noise=3.0), {}
+        for algorithm, most, times in (("fast", 40, 0), ("auto", 39, 0), ("auto", 40, 1)):
+            polished.clear()
+            (first, pooled, before), (name, refined, known) = walk_of(problem, 10, most, algorithm).steps(
+                None
+            )
+            assert (first, name) == ("shards", "refinement")
+            assert polished == [40] * times
+            assert refined.move_optimal
+            assert refined.join_optimal
+            check_optimal(cost_matrix(problem), refined.labels)
+            assert known.inside == pytest.approx(problem.inside(refined.labels))
+            assert known.inside >= before.inside - 1e-9
+            found[algorithm, most] = known.inside
+            if algorithm == "fast":
+                alone = refine(problem, strategies.or_all_together(problem, pooled.labels), Budget())
+                np.testing.assert_array_equal(refined.labels, alone.labels)
+        assert found["auto", 40] >= found["fast", 40] - 1e-9
+        gained += found["auto", 40] - found["fast", 40]
     assert gained > 1e-3
 
 
-def test_items_move_again_after_polishing(monkeypatch, rng):
-    problem = problem_of(rng, 40)
-    monkeypatch.setattr(tasks, "polished", lambda *_: np.arange(40) % 9)
-    *_, (name, refined, _) = walk_of(problem, 10, 40, polish=True).steps(None)
-    assert name == "kernighan-lin"
-    assert refined.move_optimal
-    check_optimal(cost_matrix(problem), refined.labels)
+@pytest.mark.parametrize("algorithm", ["fast", "auto"])
+@pytest.mark.parametrize("size", [40, 10])
+def test_what_fits_in_one_task_makes_no_rounds(monkeypatch, rng, size, algorithm):
+    """One task gets all items, with labels to start from or without, and the time that is left."""
+    given, finish = [], tasks.finish
+
+    def seen(algorithm, labels, time_limit, *parts):
+        given.append((algorithm, labels, time_limit, sum(part.n for part in parts)))
+        return finish(algorithm, labels, time_limit, *parts)
+
+    monkeypatch.setattr(tasks, "finish", seen)
+    for name in ("want", "decide", "join_clusters"):
+        monkeypatch.delattr(tasks, name)
+    problem, init = problem_of(rng, 40, noise=2.0), compact(rng.integers(0, 6, size=40))
+    for start in (None, init):
+        for seconds in (None, 1000.0, 0.0):
+            going = walk_of(problem, size, 40, algorithm)
+            going.budget = Budget(seconds)
+            *shards, (name, refined, known) = going.steps(start)
+            assert [phase for phase, *_ in shards] == ["shards"] * (start is None and size < 40)
+            labels = shards[0][1].labels if shards else start
+            (called,) = given
+            given.clear()
+            assert called[1] is labels
+            assert called[0::3] == (algorithm, 40)
+            assert 0 <= called[2] <= (np.inf if seconds is None else seconds)
+            assert (called[2] > 900) == (seconds != 0)
+            assert refined.move_optimal == refined.join_optimal == (seconds != 0)
+            if labels is not None:
+                assert known.inside >= problem.inside(labels) - 1e-9
 
 
 def test_one_item_and_equal_items():

@@ -64,10 +64,10 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         Where the solver runs: the CPU by default. See `dense_multicut`.
     precision : {"fast", "exact"}, default="fast"
         How candidates are found on a GPU; on the CPU always exact.
-    memory_limit : int, default=None
-        Bytes that algorithm="gaec" may use for its n x n costs (4 GiB by default), that "auto" and "fast"
-        may use for a part of a problem that is solved shard by shard (by default all is solved at once),
-        or that the solver may use on a GPU (90 % of what is free).
+    memory_limit : int or str, default=None
+        Bytes, or a text such as "2GB": what algorithm="gaec" may use for its n x n costs (4 GiB by
+        default), what "auto" and "fast" may use for a part of a problem that is solved shard by shard (by
+        default all is solved at once), or what the solver may use on a GPU (90 % of what is free).
     bound : bool, default=False
         Compute a lower bound, too, so that `gap_` says how far from optimal the clustering is at most.
 
@@ -126,7 +126,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         ann: str = "hnsw",
         device: Any = None,
         precision: str = "fast",
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
         bound: bool = False,
     ) -> None:
         self.threshold = threshold
