@@ -118,10 +118,10 @@ def test_what_fits_in_one_task_goes_on(monkeypatch, rng, tmp_path, solved, algor
     for k in range(4):
         folder = tmp_path / str(k)
         solved.clear()
-        with monkeypatch.context() as patch, pytest.raises(StopError):
-            if k == 3:
-                patch.setattr(tasks, "finish", stop)
-            solve(folder, stopping(k))
+        with monkeypatch.context() as patch:
+            patch.setattr(tasks, "finish", stop)
+            with pytest.raises(StopError):
+                solve(folder, stopping(k))
         assert ("place.npz" in names(folder)) == (k == 3)
         assert len(solved) < work or k == 3
         for _ in range(2):  # the second time it was not stopped

@@ -117,9 +117,11 @@ def solve_shards(
         "shards": digest(most, *((shard.start, shard.stop) for shard in shards)),
         "algorithm": task.algorithm,
         "init": digest(init),
+        "seed": digest(task.refinement.rng.bit_generator.state),
     }
     with Checkpoint(task.checkpoint, settings) as kept:
-        walk = Walk(shards, engine, kept, task.refinement.budget(), most, task.algorithm, callback)
+        budget, rng = task.refinement.budget(), task.refinement.rng
+        walk = Walk(shards, engine, kept, budget, most, task.algorithm, rng, callback)
         trace = []
         for name, refined, known in walk.steps(init):
             now, count = time.perf_counter(), int(refined.labels.max()) + 1

@@ -112,11 +112,16 @@ def decide(scene: Scene, to_the_end: bool, *wanting: Wanting) -> Decided:
 
 
 def finish(
-    algorithm: str, labels: Any, time_limit: float, first: DenseProblem, *others: DenseProblem
+    algorithm: str,
+    labels: Any,
+    time_limit: float,
+    rng: np.random.Generator,
+    first: DenseProblem,
+    *others: DenseProblem,
 ) -> Refined:
     """What an algorithm makes of all items, from labels if there are any."""
     problem = first.beside(*others) if others else first
-    steps = STRATEGIES[algorithm](problem, labels, Budget(time_limit), np.random.default_rng(0), None)
+    steps = STRATEGIES[algorithm](problem, labels, Budget(time_limit), rng, None)
     *_, (_, refined) = steps
     return refined
 

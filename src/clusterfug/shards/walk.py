@@ -79,15 +79,17 @@ class Walk:
         budget: Budget,
         most: int,
         algorithm: str = "auto",
+        rng: np.random.Generator | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.shards, self.engine, self.checkpoint, self.budget = shards, engine, checkpoint, budget
         self.n, self.most, self.algorithm = shards[-1].stop, most, algorithm
+        self.rng = rng or np.random.default_rng(0)
         self.progress = progress or (lambda *_: None)
 
     def steps(self, init: Labels | None) -> Iterator[tuple[str, Refined, Known]]:
         """The phases: shards (or labels to start from), and what is made of their labels."""
-        if len(self.shards) == 1:
+        if len(self.shards) == 1 or (init is not None and self.n <= self.most):
             yield self._finished(init)
             return
         place = self.checkpoint.place()
@@ -103,10 +105,8 @@ class Walk:
     def _finished(self, labels: Labels | None) -> tuple[str, Refined, Known]:
         """What fits in one task is finished there, as it would be without shards."""
         parts = (self.engine.submit(tasks.problem_of, shard.rows, shard.recipe) for shard in self.shards)
-        left = self.budget.left()
-        refined = self.engine.value(
-            self.engine.submit_alone(tasks.finish, self.algorithm, labels, left, *parts)
-        )
+        told = self.algorithm, labels, self.budget.left(), self.rng
+        refined = self.engine.value(self.engine.submit_alone(tasks.finish, *told, *parts))
         return "refinement", refined, self._know(refined.labels)
 
     def _refined(self, place: Place, known: Known) -> tuple[str, Refined, Known]:
