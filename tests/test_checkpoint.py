@@ -577,3 +577,14 @@ def test_a_full_disk_in_a_process_of_its_own(tmp_path, rng):
         assert process.stderr.count("\n") == 1, process.stderr
         assert set(names(tmp_path)) <= {"x.npy", "c"}
     assert not any(name.startswith(".") for name in names(tmp_path / "c"))
+
+
+def test_every_row_tells_features_apart(rng, tmp_path):
+    X, _ = mixture(rng, 40, 4, d=6)
+    told = {"threshold": 0.3, "memory_limit": limit(9, 6), "checkpoint": tmp_path / "c"}
+    dense_multicut(X, **told)
+    for row in (0, 17, 39):
+        other = X.copy()
+        other[row] *= 0.5
+        with pytest.raises(ValueError, match="other features"):
+            dense_multicut(other, **told)

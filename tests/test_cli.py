@@ -285,7 +285,7 @@ def test_interrupted(run, features, monkeypatch):
 
     monkeypatch.setattr("clusterfug.cpu.greedy", interrupt)
     code, out, err = run("cluster", features[0], "-a", "dgaec-inc", "-o", features[0].with_name("l.npy"))
-    assert (code, out, err) == (130, "", "clusterfug: interrupted; nothing was written\n")
+    assert (code, out, err) == (130, "", "clusterfug: interrupted; no output was written\n")
     assert nothing_but(features[0].parent, "x.npy")
 
 

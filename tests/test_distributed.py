@@ -802,13 +802,14 @@ def test_an_address_that_is_none_does_no_harm():
         "import dask.array, faulthandler\n"
         "from clusterfug.distributed import dense_multicut\n"
         "X = dask.array.ones((4, 2))\n"
-        "try:\n    dense_multicut(X, client='localhost')\n"
-        "except ConnectionError as error:\n    print(error, flush=True)\n"
+        "for client in ('localhost', 'http://127.0.0.1:1'):\n"
+        "    try:\n        dense_multicut(X, client=client)\n"
+        "    except ValueError as error:\n        print(error, flush=True)\n"
         "faulthandler.dump_traceback_later(3, exit=True)\n"
         "print(X.sum().compute())\n"
     )
     done = python(code)
-    assert done.stdout.startswith("there is no scheduler at localhost: is it running?\n")
+    assert done.stdout.startswith("the address of a scheduler is like tcp://host:8786, not 'localhost'\n")
     assert done.stdout.endswith("\n8.0\n")
 
 

@@ -173,7 +173,7 @@ def test_a_run_with_a_checkpoint_goes_on(run, folder, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("clusterfug.shards.tasks.join", interrupt)
         code, out, err = run(*told)
-    assert (code, out, err) == (130, "", "clusterfug: interrupted; nothing was written\n")
+    assert (code, out, err) == (130, "", "clusterfug: interrupted; no output was written\n")
     assert not (tmp_path / "l.npy").exists()
     done = sum(name.startswith("shard-") for name in names(tmp_path / "c"))
     assert done > 1
@@ -281,3 +281,32 @@ def test_a_file_that_is_not_finite_is_named(run, folder, tmp_path):
         assert "c.npy" in err
         assert "is not finite: nan" in err
         assert not (tmp_path / "l.npy").exists()
+
+
+@pytest.mark.parametrize("output", ["data/a.npy", "data/labels.npy", "data/deeper.parquet", "data/labels"])
+def test_labels_are_not_written_among_the_features(run, folder, tmp_path, output):
+    before = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
+    code, out, err = run("cluster", "data", "-t", "0.4", "--memory-limit", LIMIT, "-o", output)
+    assert (code, out) == (2, "")
+    assert (
+        err == f"clusterfug: error: cannot write {output}: it would be among the features; "
+        "write it elsewhere\n"
+    )
+    assert {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()} == before
+
+
+def test_a_file_that_comes_later_has_no_labels(run, folder, tmp_path, monkeypatch):
+    from clusterfug.cli import parts
+
+    cluster = parts.cluster
+
+    def meanwhile(*arguments):
+        result = cluster(*arguments)
+        np.save(tmp_path / "data" / "0.npy", folder[:3])
+        return result
+
+    monkeypatch.setattr(parts, "cluster", meanwhile)
+    code, _, err = run("cluster", "data", "-t", "0.4", "--memory-limit", LIMIT, "-o", "labels")
+    assert (code, err) == (0, "")
+    assert names(tmp_path / "labels") == ["a.npy.parquet", "b.parquet", "c.npy.parquet"]
+    assert len(parquet.read_table(tmp_path / "labels" / "a.npy.parquet")) == 25

@@ -15,7 +15,7 @@ from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import refine
 from clusterfug.result import agreement, compact, number_by_first_appearance
 from clusterfug.shards import rounds, source, tasks, walk
-from clusterfug.shards.checkpoint import Checkpoint
+from clusterfug.shards.checkpoint import Checkpoint, Place
 from clusterfug.shards.engine import Here, tree
 from clusterfug.shards.totals import add, totals_of
 from clusterfug.shards.walk import Shard, Walk
@@ -838,3 +838,25 @@ def test_the_seed_of_what_is_finished_in_one_task_counts(rng, tmp_path):
         )
     with pytest.raises(ValueError, match="other seed"):
         dense_multicut(X, 0.1, random_state=0, checkpoint=tmp_path / "3")
+
+
+def test_outsiders_count_when_items_decide_together(monkeypatch, rng):
+    """Few items are in clusters that changed, but they attract more than a task may have."""
+    problem = problem_of(rng, 60, noise=2.0)
+    going = walk_of(problem, 10, 12, "fast")
+    sizes, decide = [], tasks.decide
+
+    def seen(scene, to_the_end, *wanting):
+        sizes.append(sum(len(part.items) for part in wanting))
+        return decide(scene, to_the_end, *wanting)
+
+    monkeypatch.setattr(tasks, "decide", seen)
+    labels = np.arange(60) % 30
+    changed = np.zeros(30, dtype=np.bool_)
+    changed[:4] = True
+    known = going._know(labels)
+    place, after = going._round(Place(labels, changed), known)
+    assert sum(sizes) > 12
+    assert max(sizes) <= 12
+    assert after.inside > known.inside
+    assert len(place.changed) == place.labels.max() + 1

@@ -189,10 +189,10 @@ def test_files_that_fit_are_read_at_once(rng, tmp_path):
         np.testing.assert_array_equal(found.labels, expected.labels)
     found = dense_multicut(tmp_path / "x", 0.3, algorithm="best", max_iter=1, memory_limit=1)
     assert found.algorithm == "best"
-    local = dense_multicut(tmp_path / "x", "local", memory_limit=limit(10, 6))
-    np.testing.assert_array_equal(
-        local.labels, dense_multicut(X, "local", memory_limit=limit(10, 6)).labels
-    )
+    local = dense_multicut(tmp_path / "x", "local")
+    np.testing.assert_array_equal(local.labels, dense_multicut(X, "local").labels)
+    with pytest.raises(ValueError, match="a local threshold looks at the neighbours of all items"):
+        dense_multicut(tmp_path / "x", "local", memory_limit=limit(10, 6))
 
 
 def test_stretches_know_their_files(rng, tmp_path):

@@ -68,6 +68,8 @@ def numeric(name: str, array: Any) -> NDArray[Any]:
     """An array of real numbers as it lies (a memory map stays one), or a TypeError."""
     if is_tensor(array):
         array = on_host(tensor(name, array))
+    if type(array).__module__.startswith("dask."):
+        raise TypeError(f"{name} is a dask array: use clusterfug.distributed, or {name}.compute()")
     if hasattr(array, "toarray"):
         raise TypeError(f"{name} is a sparse matrix: convert it with .toarray() first")
     if np.ma.isMaskedArray(array):

@@ -145,6 +145,8 @@ class Task:
         return self.wish is not None or (isinstance(self.threshold, str) and self.threshold == "auto")
 
     def _check_checkpoint(self) -> None:
+        if not checks.is_path(self.checkpoint) or not str(self.checkpoint):
+            raise TypeError(f"checkpoint must be the path of a folder, not {self.checkpoint!r}")
         self.checkpoint = Path(self.checkpoint)
         if self.algorithm not in ON_GPU:
             raise ValueError(f"checkpoint goes with {' and '.join(ON_GPU)}, not with {self.algorithm}")

@@ -168,7 +168,7 @@ def dense_multicut(
         from clusterfug.shards.source import Files, in_shards
 
         stored = Files(X)
-        if place is None and not local and in_shards(stored.n, stored.d, task):
+        if place is None and in_shards(stored.n, stored.d, task):
             from clusterfug.shards.solve import solve_files
 
             return solve_files(stored, task, callback=callback)

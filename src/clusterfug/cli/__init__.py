@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # some versions of typer return it, others raise
-        print("clusterfug: interrupted; nothing was written", file=sys.stderr)
+        print("clusterfug: interrupted; no output was written", file=sys.stderr)
     sys.exit(code or 0)
 
 

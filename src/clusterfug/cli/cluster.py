@@ -216,7 +216,9 @@ def cluster(
     if output is not None:
         parts.check_output(output, features, inputs)
     kept = Task(algorithm=algorithm, memory_limit=limit, checkpoint=checkpoint)
-    instance = parts.read(features, kept, scheduler, device)
+    instance, folder = parts.read(features, kept, scheduler, device)
+    if folder is not None and output is not None and not output.suffix:
+        _ = folder.label_names  # an error before the work
     if isinstance(instance, Files):
         unused = {"--thresholds": thresholds, "--plot": plot, "--n-clusters": n_clusters}
         unused |= {"--bound": bound or None, "--device": device if is_given(device) else None}
@@ -300,7 +302,7 @@ def cluster(
                 with files.complete(plot) as part:
                     plot_choice(result.choice, part)
     if output is not None:
-        parts.write_labels(output, result.labels, features)
+        parts.write_labels(output, result.labels, folder)
     if as_json:
         last = result.trace[-1]
         about |= {

@@ -8,23 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.gpu.device import is_given
-from clusterfug.instances import files
+from clusterfug.instances import files, tables
 from clusterfug.options import Task
 from clusterfug.result import Clustering
 from clusterfug.shards.solve import check_task, solve_files
 from clusterfug.shards.source import ENDINGS, Files, in_shards
 
 
-def read(path: Path, task: Task, scheduler: str | None, device: str) -> Files | files.Instance:
-    """What a file holds, or the files of a folder; only where they are, if they are to be read in parts."""
+def read(
+    path: Path, task: Task, scheduler: str | None, device: str
+) -> tuple[Files | files.Instance, Files | None]:
+    """What a file or the files of a folder hold; or only where it is, if it is to be read in parts.
+
+    And the files of a folder as they are now, to write labels for the same.
+    """
     whole = scheduler is None and task.checkpoint is None
     plain = task.memory_limit is None or path.suffix.lower() not in ENDINGS
     if whole and plain and not path.is_dir():
-        return files.read(path)
-    stored = Files([path] if path.is_file() else path)
+        return files.read(path), None
+    stored = Files(path)
+    folder = stored if path.is_dir() else None
     if not whole or (not is_given(device) and in_shards(stored.n, stored.d, task)):
-        return stored
-    return files.Features(stored.read()) if path.is_dir() else files.read(path)
+        return stored, folder
+    return (files.read(path) if folder is None else files.Features(stored.read())), folder
 
 
 def cluster(
@@ -46,23 +52,30 @@ def cluster(
     from clusterfug.distributed.cluster import Cluster, connected
 
     logging.disable()  # dask's own words: an error is one line, ours
-    with connected(scheduler) as client:
-        return solve_files(stored.absolute(), task, Cluster(client), metric, center, callback)
+    try:
+        with connected(scheduler) as client:
+            return solve_files(stored.absolute(), task, Cluster(client), metric, center, callback)
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def check_output(output: Path, features: Path, inputs: tuple[Path, ...]) -> None:
     """Find out before the work whether labels can be written after it."""
+    if features.is_dir() and features.resolve() in output.resolve().parents:
+        raise ValueError(f"cannot write {output}: it would be among the features; write it elsewhere")
     if output.suffix or not features.is_dir():
         files.check_writable(output, files.LABEL_ENDINGS, inputs)
         return
     if output.exists():
         raise FileExistsError(f"cannot write {output}: it exists; labels go to a new folder")
-    files.check_writable(output.with_suffix(".parquet"), files.LABEL_ENDINGS)
-    _ = Files(features).label_names
+    if not output.absolute().parent.is_dir():
+        raise FileNotFoundError(f"cannot write {output}: the folder {output.parent} does not exist")
+    tables.require_pyarrow()
 
 
-def write_labels(output: Path, labels: NDArray[np.int64], features: Path) -> None:
-    if output.suffix or not features.is_dir():
+def write_labels(output: Path, labels: NDArray[np.int64], stored: Files | None) -> None:
+    """One file; or one for each file of the features, if they are in a folder."""
+    if output.suffix or stored is None:
         files.write_labels(output, labels)
     else:
-        Files(features).write_labels(output, labels)
+        stored.write_labels(output, labels)

@@ -1,5 +1,6 @@
 """A dask cluster as the place where tasks run."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ from distributed.comm.core import CommClosedError
 
 from clusterfug import blocks
 
+_PATIENCE = 20  # seconds to wait for a scheduler, and for its first worker
 _LOST = (FutureCancelledError, ClosedClientError, CommClosedError)
 
 
@@ -95,9 +97,17 @@ def connected(client: Any) -> Iterator[distributed.Client]:
         return
     if not isinstance(client, str):
         raise TypeError(f"client must be a distributed.Client or a scheduler's address, not {client!r}")
+    if re.fullmatch(r"((tcp|tls|ucx|ws|wss)://)?[^/]+:\d+|inproc://.+", client) is None:
+        raise ValueError(f"the address of a scheduler is like tcp://host:8786, not {client!r}")
     try:
-        opened = distributed.Client(client, set_as_default=False)
+        opened = distributed.Client(client, set_as_default=False, timeout=_PATIENCE)
     except (OSError, ValueError) as error:
         raise ConnectionError(f"there is no scheduler at {client}: is it running?") from error
     with opened:
+        try:
+            opened.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            raise ConnectionError(
+                f"the scheduler at {client} has no workers: start some (dask worker {client})"
+            ) from None
         yield opened

@@ -15,8 +15,6 @@ from clusterfug.shards.checkpoint import digest
 from clusterfug.shards.solve import check_task, solve_files, solve_rows
 from clusterfug.shards.source import Files, most_items
 
-_SAMPLE = 100  # rows of a chunk by which a checkpoint knows it again
-
 
 def dense_multicut(
     X: Any,
@@ -97,7 +95,7 @@ def dense_multicut(
     )
     check_task(task)
     if checks.is_path(X):
-        files = Files(X)
+        files = Files(X).absolute()  # workers may run elsewhere
         with connected(client) as opened:
             return solve_files(files, task, Cluster(opened), metric, center, callback)
     if not isinstance(X, dask.array.Array):
@@ -120,15 +118,10 @@ def dense_multicut(
         ]
         identity = ""
         if checkpoint is not None:
-            some = cluster.ahead(cluster.submit(some_rows, future) for future in futures)
-            identity = digest(*map(cluster.value, some))
+            known = cluster.ahead(cluster.submit(digest, future) for future in futures)
+            identity = digest(*map(cluster.value, known))
         result = solve_rows(rows, task, cluster, metric, center, most, identity, callback)
     return replace(result, labels=dask.array.from_array(result.labels, chunks=(X.chunks[0],)))
-
-
-def some_rows(rows: Any) -> str:
-    """What tells a chunk apart."""
-    return digest(np.shape(rows), np.asarray(rows)[:: 1 + len(rows) // _SAMPLE])
 
 
 def _at_most(sizes: tuple[int, ...], most: int) -> list[int]:

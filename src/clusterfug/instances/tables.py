@@ -28,7 +28,7 @@ class Table:
         self.path, self._arrow = path, require_pyarrow()
         try:
             if path.suffix.lower() == ".parquet":
-                self._file = self._arrow.parquet.ParquetFile(path)
+                self._file = self._arrow.parquet.ParquetFile(path, memory_map=True)
                 schema, count = self._file.schema_arrow, self._file.num_row_groups
                 self._groups = [self._file.metadata.row_group(at).num_rows for at in range(count)]
             else:

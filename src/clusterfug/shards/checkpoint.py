@@ -124,7 +124,7 @@ def digest(*values: Any) -> str:
     for value in values:
         if isinstance(value, np.ndarray):
             hashed.update(f"{value.dtype}{value.shape}".encode())
-            hashed.update(np.ascontiguousarray(value).tobytes())
+            hashed.update(np.ascontiguousarray(value).data.cast("B") if value.size else b"")
         else:
             hashed.update(repr(value).encode())
         hashed.update(b";")

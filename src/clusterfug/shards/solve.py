@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import blocks, checks
+from clusterfug import __version__, blocks, checks
 from clusterfug.kernels import Progress
 from clusterfug.options import ON_GPU, Task
 from clusterfug.preprocess import METRICS
@@ -40,7 +40,7 @@ def solve_problem(problem: DenseProblem, task: Task, callback: Progress | None) 
         Shard(part.start, part.stop, problem.subset(part), tasks.Recipe(part.start))
         for part in blocks.slices(problem.n, most)
     ]
-    settings = settings_of(problem)
+    settings = {} if task.checkpoint is None else settings_of(problem)
     return solve_shards(shards, task, Here(), most, settings, callback)
 
 
@@ -113,6 +113,7 @@ def solve_shards(
     n = shards[-1].stop
     init = task.refinement.start(n)
     settings = settings | {
+        "version": __version__,
         "items": n,
         "shards": digest(most, *((shard.start, shard.stop) for shard in shards)),
         "algorithm": task.algorithm,

@@ -1,5 +1,7 @@
 """Where shards come from: a problem in memory (or mapped into it), or files that are read when needed."""
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +20,6 @@ ENDINGS = (".npy", *tables.ENDINGS)
 MOST = 1 << 16
 #: Items of a shard at least: below, memory is not the problem.
 LEAST = 1 << 10
-_SAMPLE = 1000  # rows that tell arrays apart
 
 
 def solve_bytes(n: int, d: int) -> int:
@@ -97,20 +98,19 @@ class Files:
     def label_names(self) -> list[str]:
         """Names of the files of labels: those of the features, if they end in .parquet."""
         names = [path.name if path.suffix == ".parquet" else f"{path.name}.parquet" for path in self.paths]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"the labels of two files would both be in {name}: rename one of them")
+        name, times = Counter(names).most_common(1)[0]
+        if times > 1:
+            raise ValueError(f"the labels of two files would both be in {name}: rename one of them")
         return names
 
     def stretch(self, start: int, stop: int) -> Stretch:
-        return Stretch(
-            tuple(
-                (path, max(start, begin) - begin, min(stop, end) - begin)
-                for path, begin, end in self._spans()
-                if begin < stop and end > start
-            ),
-            self.d,
-        )
+        pieces = []
+        for at in range(bisect_right(self._ends, start), len(self.paths)):
+            begin = self._ends[at - 1] if at else 0
+            if begin >= stop:
+                break
+            pieces.append((self.paths[at], max(start, begin) - begin, min(stop, self._ends[at]) - begin))
+        return Stretch(tuple(pieces), self.d)
 
     def _spans(self) -> Iterator[tuple[Path, int, int]]:
         """Every file with its first item and the item after its last."""
@@ -153,11 +153,10 @@ def _paths(where: Any) -> list[Path]:
 
 
 def settings_of(problem: DenseProblem) -> dict[str, Any]:
-    """What tells a problem apart: some of its rows."""
-    some = np.linspace(0, problem.n - 1, min(problem.n, _SAMPLE)).astype(np.int64)
+    """What tells a problem apart: all of it."""
     features, alpha, weight, signature = problem.rows
     return {
-        "features": digest(features.shape, features[some]),
-        "threshold": digest(alpha[some], signature),
-        "weights": digest(weight[some]),
+        "features": digest(features),
+        "threshold": digest(alpha, signature),
+        "weights": digest(weight),
     }

@@ -20,6 +20,7 @@ from clusterfug.shards.checkpoint import Checkpoint, Place
 from clusterfug.shards.engine import Engine, tree
 from clusterfug.shards.totals import add
 
+_RECENT = 64  # pools whose labels are asked for while others are still being made
 _TOGETHER = 8  # sums of shards are added at a time
 _SHARES = (1.0, 0.5, 0.25, 0.0)  # of the moves of a round, tried one after the other until inside rises
 
@@ -155,7 +156,7 @@ class Walk:
             result = pool(submit, f"pool-{joins}", parts, tasks.join, *(part.nodes for part in parts))
             for part in parts:
                 part.nodes = None  # nobody else needs them
-            for waiting in pools:
+            for waiting in pools[-_RECENT:]:
                 if waiting.submitted is not None and self.engine.done(waiting.submitted):
                     self._collect(waiting)
             return result
@@ -201,10 +202,11 @@ class Walk:
         groups: list[tuple[Labels, Any]] = []
         items: list[Labels] = []
         wanting: list[Any] = []
+        to_the_end = few
 
         def decide() -> None:
-            submit = self.engine.submit_alone if few else self.engine.submit
-            groups.append((np.concatenate(items), submit(tasks.decide, scene, few, *wanting)))
+            submit = self.engine.submit_alone if to_the_end else self.engine.submit
+            groups.append((np.concatenate(items), submit(tasks.decide, scene, to_the_end, *wanting)))
             items.clear()
             wanting.clear()
 
@@ -215,11 +217,14 @@ class Walk:
         for shard, (found, asked) in zip(self.shards, self.engine.ahead(submitted), strict=True):
             who = self.engine.value(asked)
             self.progress("moves", shard.stop, self.n)
-            if wanting and not few and sum(map(len, items)) + len(who) > self.most:
+            if wanting and sum(map(len, items)) + len(who) > self.most:
+                to_the_end = False
                 decide()
-            items.append(who + shard.start)
-            wanting.append(found)
-        decide()
+            if len(who):
+                items.append(who + shard.start)
+                wanting.append(found)
+        if wanting:
+            decide()
         proposed, unsettled, new = place.labels.copy(), np.zeros(k, dtype=np.bool_), k
         for who, decided in groups:
             labels, still = self.engine.value(decided)
