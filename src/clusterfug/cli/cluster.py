@@ -15,7 +15,7 @@ from clusterfug.cli.shared import (
     AlphaOption,
     CenterOption,
     DeviceOption,
-    FeaturesOrGraph,
+    FeaturesOrFolder,
     Index,
     JsonOption,
     Metric,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def cluster(
-    features: FeaturesOrGraph,
+    features: FeaturesOrFolder,
     threshold: Annotated[
         str | None,
         typer.Option(

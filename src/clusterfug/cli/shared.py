@@ -51,6 +51,15 @@ FeaturesOrGraph = Annotated[
         show_default=False,
     ),
 ]
+FeaturesOrFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FEATURES",
+        help=f"{FEATURES} A folder of .npy, .parquet, .arrow or .feather files. Or an explicit graph: a text "
+        "file that starts with MULTICUT, or .npz as scipy saves a sparse matrix.",
+        show_default=False,
+    ),
+]
 ThresholdOption = Annotated[
     str | None,
     typer.Option(
