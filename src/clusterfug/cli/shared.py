@@ -55,8 +55,8 @@ FeaturesOrFolder = Annotated[
     Path,
     typer.Argument(
         metavar="FEATURES",
-        help=f"{FEATURES} A folder of .npy, .parquet, .arrow or .feather files. Or an explicit graph: a text "
-        "file that starts with MULTICUT, or .npz as scipy saves a sparse matrix.",
+        help=f"{FEATURES} A folder of .npy, .parquet, .arrow or .feather files. Or an explicit graph: a "
+        "text file that starts with MULTICUT, or .npz as scipy saves a sparse matrix.",
         show_default=False,
     ),
 ]
