@@ -120,11 +120,16 @@ class DenseProblem:
         Any clustering of it keeps inside what the same clustering of the items keeps inside, less what
         the labels themselves do.
         """
-        sums = np.zeros((int(labels.max()) + 1, self.d + 1))
-        for part in self.parts():
-            sum_rows(self.rows, np.arange(self.n)[part], labels[part], sums)
+        sums = self.sums(labels, int(labels.max()) + 1)
         features = np.ascontiguousarray(sums[:, :-1])
         return self._with_rows(features, sums[:, -1].copy(), np.ones(len(sums)))
+
+    def sums(self, labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+        """The extended rows of clusters 0..k-1."""
+        sums = np.zeros((k, self.d + 1))
+        for part in self.parts():
+            sum_rows(self.rows, np.arange(self.n)[part], labels[part], sums)
+        return sums
 
     def beside(self, *others: "DenseProblem") -> "DenseProblem":
         """The problem of these items and those of others, which have the same signature."""

@@ -56,9 +56,7 @@ def singletons(problem: DenseProblem) -> Clusters:
 
 def clusters_of(problem: DenseProblem, labels: NDArray[np.int64]) -> Clusters:
     """The clusters of labels 0..K-1 with their sums, and some slots to be alone in."""
-    sums = np.zeros((int(labels.max()) + 1, problem.d + 1))
-    for part in problem.parts():
-        sum_rows(problem.rows, np.arange(problem.n)[part], labels[part], sums)
+    sums = problem.sums(labels, int(labels.max()) + 1)
     mass = np.bincount(labels, weights=problem.own_costs[1])
     return with_spare_slots(known_clusters(problem, labels, sums, np.bincount(labels), mass))
 

@@ -24,7 +24,7 @@ from clusterfug.refinement.moves import (
     search,
     stays,
 )
-from clusterfug.shards.totals import Totals, summed
+from clusterfug.shards.totals import Totals
 
 _PER_ITEM = Lists._fields[:-1]
 
@@ -80,7 +80,7 @@ def decide(totals: Totals, to_the_end: bool, first: Wanting, *others: Wanting) -
     )
     clusters = with_spare_slots(known_clusters(problem, labels, totals.sums, totals.sizes, totals.mass))
     if to_the_end:
-        elsewhere = totals.sums - summed(problem, labels, len(totals.ids))
+        elsewhere = totals.sums - problem.sums(labels, len(totals.ids))
         settled = rounds(problem, clusters, lists, Budget(), elsewhere)
         return Decided(clusters.labels, np.unique(labels[:0] if settled else labels))
     unclear = listed_moves(problem, clusters, lists)

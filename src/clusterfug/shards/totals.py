@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.costs import Floats, Ints, Rows, sum_rows
+from clusterfug.costs import Floats, Ints, Rows
 from clusterfug.problem import DenseProblem
 
 
@@ -42,18 +42,10 @@ class Totals(NamedTuple):
         )
 
 
-def summed(problem: DenseProblem, labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
-    """The sums of clusters 0..k-1."""
-    sums = np.zeros((k, problem.d + 1))
-    for part in problem.parts():
-        sum_rows(problem.rows, np.arange(problem.n)[part], labels[part], sums)
-    return sums
-
-
 def totals_of(problem: DenseProblem, labels: NDArray[np.int64]) -> Totals:
     """The totals of the items of one shard."""
     ids, at = np.unique(labels, return_inverse=True)
-    sums = summed(problem, at, len(ids))
+    sums = problem.sums(at, len(ids))
     own, magnitudes = problem.own_costs
     weight = problem.rows.weight
     return Totals(
