@@ -10,7 +10,7 @@ from clusterfug import dense_multicut
 from clusterfug.preprocess import mean_feature, prepare
 from clusterfug.shards import source
 
-pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow", reason="Parquet needs pyarrow, the extra [io]")
 from pyarrow import parquet
 
 from clusterfug.instances import tables

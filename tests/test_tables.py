@@ -9,7 +9,7 @@ from clusterfug.instances import tables
 from clusterfug.shards import source
 from clusterfug.shards.source import Files, Stretch
 
-pyarrow = pytest.importorskip("pyarrow")
+pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow, the extra [io]")
 from pyarrow import feather, parquet  # noqa: E402
 
 

@@ -13,7 +13,12 @@ _BLOCK_BYTES = 1 << 24
 
 
 def mean_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """The (weighted) mean row, summed in float64 block by block."""
+    """The (weighted) mean row."""
+    return sum_feature(X, weight) / (len(X) if weight is None else weight.sum())
+
+
+def sum_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """The (weighted) sum of the rows, in float64 block by block."""
     total = np.zeros(X.shape[1])
     for start, stop in _blocks(X):
         block = X[start:stop]
@@ -21,7 +26,7 @@ def mean_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> 
             total += block.sum(axis=0, dtype=np.float64)
         else:
             total += (weight[start:stop, None] * block).sum(axis=0)
-    return total / (len(X) if weight is None else weight.sum())
+    return total
 
 
 def prepare(X: NDArray[Any], metric: str, mean: NDArray[np.float64] | None = None) -> NDArray[Any]:

@@ -123,7 +123,7 @@ def dense_multicut(
         stops when it is proven optimal.
     callback : callable, optional
         Called as ``callback(phase, done, total)`` now and then, with phase "neighbours", "contraction"
-        or "search"; on a GPU after each phase of the trace.
+        or "search", of shards "shards" or "moves"; on a GPU after each phase of the trace.
 
     Returns
     -------

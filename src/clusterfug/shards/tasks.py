@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from clusterfug import checks
 from clusterfug.assign import most_similar
-from clusterfug.preprocess import prepare
+from clusterfug.preprocess import prepare, sum_feature
 from clusterfug.problem import DenseProblem
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.moves import moves
@@ -49,10 +49,7 @@ def rows_of(rows: Any, start: int) -> NDArray[Any]:
 
 def sum_of_rows(rows: Any, start: int, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """The (weighted) sum of the rows of a shard."""
-    features = rows_of(rows, start)
-    weight = np.ones(len(features)) if weight is None else weight
-    total: NDArray[np.float64] = weight @ features.astype(np.float64)
-    return total
+    return sum_feature(rows_of(rows, start), weight)
 
 
 def add_sums(*sums: NDArray[np.float64]) -> NDArray[np.float64]:
