@@ -62,7 +62,7 @@ def test_partners_that_rounding_mixes_up_are_put_in_order(seed):
     problem = DenseProblem(X)
     found = exact.nearest(problem, 3)
     ids, costs = np.empty((200, 3), dtype=np.int64), np.empty((200, 3))
-    exact.search(problem.rows, np.arange(200), ids, costs)
+    exact.search(problem.rows, np.arange(200), ids, costs, 0)
     np.testing.assert_array_equal(found.ids, ids)
 
 

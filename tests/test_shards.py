@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sharding import clusters_of, limit, mixture, separated
 
-from clusterfug import DenseProblem, dense_multicut, lower_bound
+from clusterfug import DenseProblem, blocks, dense_multicut, lower_bound
 from clusterfug.checks import memory
 from clusterfug.refinement import strategies
 from clusterfug.refinement.budget import Budget
@@ -52,7 +52,7 @@ def test_what_is_left_at_the_end_may_be_combined_in_another_way():
 
     assert tree_of("a") == "a"
     assert tree_of("ab") == "[ab]"
-    assert tree_of("abcdefg") == "[((ab)(cd))[(ef)g]]"
+    assert tree_of("abcdefg") == "[((ab)(cd))((ef)g)]"
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=40), st.integers(0, 12))
@@ -130,10 +130,10 @@ def test_totals_add_up_to_what_a_problem_says(rng, costs, dtype):
             assert totals.weight[at] == pytest.approx(weight[labels == c].sum())
             assert totals.mass[at] == pytest.approx(problem.own_costs[1][labels == c].sum())
             assert totals.sizes[at] == np.count_nonzero(labels == c)
-        assert totals.weightless == np.count_nonzero(weight == 0)
-        assert totals.own == pytest.approx(problem.own_costs[0].sum())
-        assert totals.inside == pytest.approx(problem.inside(labels))
-        assert totals.all_pairs == pytest.approx(problem.all_singletons)
+        assert totals.weightless.sum() == np.count_nonzero(weight == 0)
+        assert totals.own.sum() == pytest.approx(problem.own_costs[0].sum())
+        assert totals.worth.inside == pytest.approx(problem.inside(labels))
+        assert totals.worth.all_pairs == pytest.approx(problem.all_singletons)
         np.testing.assert_array_equal(totals.signature, problem.rows.signature)
 
 
@@ -231,6 +231,19 @@ def test_inside_never_falls_from_round_to_round(monkeypatch, rng, size, most):
     assert several > 0
 
 
+def want(problem, labels, totals, changed, stirred_too, most=99, exact=False):
+    """Who wants to move, from sums of so many clusters at a time."""
+    scores = rounds.Scores(labels, changed[labels])
+    for part in blocks.slices(len(changed), most):
+        some = totals.stretch(part.start, part.stop)
+        scores = rounds.score(problem, exact, scores, some, changed[part])
+    return rounds.want(problem, scores, stirred_too)
+
+
+def decide(totals, to_the_end, *wanting):
+    return rounds.decide(len(totals.ids), to_the_end, [totals], list(wanting))
+
+
 def disturbed(rng):
     """Some items in five clusters that are good for most of them."""
     X, truth = mixture(rng, 40, 5, d=6, noise=0.8)
@@ -247,14 +260,14 @@ def test_who_wants_to_move_is_who_gains(rng):
     assert 0 < gains.sum() < 40
     for part in (slice(0, 40), slice(0, 13), slice(13, 40)):
         shard = problem.subset(part)
-        found = rounds.want(shard, labels[part], totals, everything, False)
+        found = want(shard, labels[part], totals, everything, False)
         np.testing.assert_array_equal(found.items, np.flatnonzero(gains[part]))
         np.testing.assert_array_equal(found.labels, labels[part][found.items])
         np.testing.assert_array_equal(found.problem.rows.features, shard.rows.features[found.items])
         np.testing.assert_allclose(found.lists.stay, stay[part][found.items])
-        found = rounds.want(shard, labels[part], totals, everything, True)
+        found = want(shard, labels[part], totals, everything, True)
         np.testing.assert_array_equal(found.items, np.arange(shard.n))
-        found = rounds.want(shard, labels[part], totals, ~everything, True)
+        found = want(shard, labels[part], totals, ~everything, True)
         assert found.items.tolist() == np.flatnonzero(stay[part] < -1e-9).tolist()
 
 
@@ -265,7 +278,7 @@ def test_only_clusters_that_changed_are_looked_at(rng):
     stay = to[np.arange(40), labels]
     for c in range(5):
         changed = np.arange(5) == c
-        found = rounds.want(problem, labels, totals, changed, False)
+        found = want(problem, labels, totals, changed, False)
         best = np.maximum(np.where(labels == c, to.max(axis=1), to[:, c]), 0)
         assert found.items.tolist() == np.flatnonzero(best > stay + 1e-9).tolist()
 
@@ -276,8 +289,8 @@ def test_items_decide_as_if_all_others_stood_still(rng, to_the_end):
     labels = compact(rng.integers(0, 5, size=40))
     totals, changed = totals_of(problem, labels), np.ones(5, dtype=bool)
     parts = [slice(0, 10), slice(10, 24), slice(24, 40)]
-    every = [rounds.want(problem.subset(part), labels[part], totals, changed, to_the_end) for part in parts]
-    decided = rounds.decide(totals, to_the_end, *every)
+    every = [want(problem.subset(part), labels[part], totals, changed, to_the_end) for part in parts]
+    decided = decide(totals, to_the_end, *every)
     who = np.concatenate([part.start + found.items for part, found in zip(parts, every, strict=True)])
     after = labels.copy()
     after[who] = decided.labels
@@ -295,8 +308,8 @@ def test_some_items_decide_to_the_end_while_others_are_elsewhere(rng):
     labels = compact(rng.integers(0, 5, size=60))
     totals = totals_of(problem, labels)
     few = slice(0, 15)
-    wanting = rounds.want(problem.subset(few), labels[few], totals, np.ones(5, dtype=bool), True)
-    decided = rounds.decide(totals, True, wanting)
+    wanting = want(problem.subset(few), labels[few], totals, np.ones(5, dtype=bool), True)
+    decided = decide(totals, True, wanting)
     after = np.concatenate([decided.labels, labels[15:]])
     to = (cost_matrix(problem) @ np.eye(after.max() + 1)[after])[few]
     assert problem.inside(after) > problem.inside(labels)
@@ -381,10 +394,10 @@ def test_clusters_that_are_not_settled_are_looked_at_again(monkeypatch, rng):
     going = walk_of(problem, 4, 1)
     place = walk.Place(np.arange(12) % 3, np.ones(3, dtype=bool))
 
-    def undecided(scene, to_the_end, *wanting):
+    def undecided(k, to_the_end, parts, wanting):
         return rounds.Decided(np.concatenate([part.labels for part in wanting]), np.array([1]))
 
-    monkeypatch.setattr(tasks, "decide", undecided)
+    monkeypatch.setattr(walk, "decide", undecided)
     after, _ = going._round(place, going._know(place.labels))
     assert after.changed.tolist() == [False, True, False]
 
@@ -397,8 +410,8 @@ def test_who_lost_all_listed_clusters_is_not_settled():
     problem = DenseProblem.from_costs(costs + costs.T)
     labels, part = np.arange(7), slice(0, 5)
     totals = totals_of(problem, labels)
-    wanting = rounds.want(problem.subset(part), labels[part], totals, np.ones(7, dtype=bool), False)
-    decided = rounds.decide(totals, False, wanting)
+    wanting = want(problem.subset(part), labels[part], totals, np.ones(7, dtype=bool), False)
+    decided = decide(totals, False, wanting)
     assert decided.labels.tolist() == [0, 6, 6, 6, 6]
     assert 0 in decided.unsettled
 
@@ -411,17 +424,17 @@ def test_who_is_not_sure_looks_at_all_clusters():
         X[at, 0], X[at, at] = -1, 1e6
     problem, labels = DenseProblem(X, 0.0), np.arange(6)
     totals, part = totals_of(problem, labels), slice(0, 1)
-    wanting = rounds.want(problem.subset(part), labels[part], totals, np.ones(6, dtype=bool), False)
+    wanting = want(problem.subset(part), labels[part], totals, np.ones(6, dtype=bool), False)
     assert wanting.lists.ids[0].tolist() == [1, 2, 3, 4]
-    assert rounds.decide(totals, False, wanting).labels.tolist() == [5]
+    assert decide(totals, False, wanting).labels.tolist() == [5]
 
 
 @pytest.mark.parametrize("to_the_end", [False, True])
 def test_more_items_to_be_alone_than_there_are_slots(to_the_end):
     problem, labels = DenseProblem(np.eye(100), 0.5), np.zeros(100, dtype=np.int64)
     totals = totals_of(problem, labels)
-    wanting = rounds.want(problem, labels, totals, np.ones(1, dtype=bool), True)
-    decided = rounds.decide(totals, to_the_end, wanting)
+    wanting = want(problem, labels, totals, np.ones(1, dtype=bool), True)
+    decided = decide(totals, to_the_end, wanting)
     assert 10 < len(set(decided.labels)) < 100
     assert decided.unsettled.tolist() == [0]
     *_, (_, refined, _) = walk_of(problem, 40, 99 if to_the_end else 40).steps(labels)
@@ -717,7 +730,7 @@ def test_what_fits_in_one_task_makes_no_rounds(monkeypatch, rng, size, algorithm
         return finish(algorithm, labels, time_limit, rng, *parts)
 
     monkeypatch.setattr(tasks, "finish", seen)
-    for name in ("want", "decide", "join_clusters"):
+    for name in ("want", "join_clusters"):
         monkeypatch.delattr(tasks, name)
     problem, init = problem_of(rng, 40, noise=2.0), compact(rng.integers(0, 6, size=40))
     for start in (None, init):
@@ -844,13 +857,13 @@ def test_outsiders_count_when_items_decide_together(monkeypatch, rng):
     """Few items are in clusters that changed, but they attract more than a task may have."""
     problem = problem_of(rng, 60, noise=2.0)
     going = walk_of(problem, 10, 12, "fast")
-    sizes, decide = [], tasks.decide
+    sizes = []
 
-    def seen(scene, to_the_end, *wanting):
+    def seen(k, to_the_end, parts, wanting):
         sizes.append(sum(len(part.items) for part in wanting))
-        return decide(scene, to_the_end, *wanting)
+        return rounds.decide(k, to_the_end, parts, wanting)
 
-    monkeypatch.setattr(tasks, "decide", seen)
+    monkeypatch.setattr(walk, "decide", seen)
     labels = np.arange(60) % 30
     changed = np.zeros(30, dtype=np.bool_)
     changed[:4] = True

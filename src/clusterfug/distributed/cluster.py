@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -35,6 +36,9 @@ class Cluster:
     def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
         return self.submit(on_all_cores, function, *arguments)
 
+    def parts(self, submitted: distributed.Future) -> tuple[distributed.Future, distributed.Future]:
+        return self.submit(itemgetter(0), submitted), self.submit(itemgetter(1), submitted)
+
     def compute(self, delayed: list[Any]) -> list[distributed.Future]:
         """What dask knows how to compute, to be kept where it was computed."""
         with self._explained():
@@ -44,9 +48,6 @@ class Cluster:
     def value(self, submitted: distributed.Future) -> Any:
         with self._explained():
             return submitted.result()
-
-    def done(self, submitted: distributed.Future) -> bool:
-        return bool(submitted.done())
 
     def ahead(self, submitted: Iterable[Any]) -> Iterable[Any]:
         return list(submitted)

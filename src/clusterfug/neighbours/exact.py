@@ -27,14 +27,19 @@ class Neighbours(NamedTuple):
     costs: NDArray[np.float64]  # (n, k)
 
 
-def nearest(problem: DenseProblem, k: int, progress: Progress | None = None) -> Neighbours:
-    """The k partners of largest cost of every item; k is clipped to n - 1."""
+def nearest(problem: DenseProblem, k: int, progress: Progress | None = None, split: int = 0) -> Neighbours:
+    """The k partners of largest cost of every item; k is clipped to the number of others.
+
+    With a split, items look for partners on the other side of it only: those before it among those from
+    there on, and the other way round.
+    """
     n = problem.n
-    k = min(k, n - 1)
+    fewest = min(split, n - split) if split else n - 1
+    k = min(k, fewest)
     found = Neighbours(np.empty((n, k), dtype=np.int64), np.empty((n, k)))
     if k == 0:
         return found
-    nominees, limits = _nominate(problem, min(n - 1, k + 8), progress)
+    nominees, limits = _nominate(problem, min(fewest, k + 8), progress, split)
     step = max(1, _WORK // (nominees.shape[1] * problem.d))
     unclear = np.zeros(n, dtype=np.bool_)
     for start in range(0, n, step):
@@ -42,12 +47,12 @@ def nearest(problem: DenseProblem, k: int, progress: Progress | None = None) -> 
     again = np.flatnonzero(unclear)
     step = max(1, _WORK // (n * problem.d))
     for start in range(0, len(again), step):
-        search(problem.rows, again[start : start + step], *found)
+        search(problem.rows, again[start : start + step], *found, split)
     return found
 
 
 def _nominate(
-    problem: DenseProblem, count: int, progress: Progress | None
+    problem: DenseProblem, count: int, progress: Progress | None, split: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """For every item `count` partners of largest score, and a limit on the cost of all others.
 
@@ -62,12 +67,13 @@ def _nominate(
     best = np.full((n, count), -np.inf, dtype=np.float32)
     ids = np.full((n, count), -1, dtype=np.int32)
     scores = np.empty((min(n, _BLOCK), min(n, _BLOCK)), dtype=np.float32)
-    for top in range(0, n, _BLOCK):
+    end = split or n
+    for top in range(0, end, _BLOCK):
         blocks.look()
-        bottom = min(n, top + _BLOCK)
+        bottom = min(end, top + _BLOCK)
         queries = problem.queries(top, bottom, np.float32, query_scale, spare=1)
         queries[:, -1] = slack[top:bottom] * query_scale
-        for left in range(top, n, _BLOCK):
+        for left in range(split or top, n, _BLOCK):
             right = min(n, left + _BLOCK)
             columns = problem.extended(left, right, np.float32, row_scale, spare=1)
             columns[:, -1] = slack[left:right] * row_scale
@@ -75,9 +81,10 @@ def _nominate(
             nominate(block, top, left, best, ids)
         if progress is not None:
             progress("neighbours", bottom * (2 * n - bottom), n * n)
-    if count == n - 1:
-        return ids, np.full(n, -np.inf)
-    return ids, best[:, -1] / (query_scale * row_scale)
+    limits = best[:, -1] / (query_scale * row_scale)
+    others = np.where(np.arange(n) < split, n - split, split) if split else np.full(n, n - 1)
+    limits[others == count] = -np.inf  # all of them are nominated
+    return ids, limits
 
 
 @kernel
@@ -163,12 +170,12 @@ def rescore(
 
 
 @kernel
-def search(rows: Rows, which: Ints, ids: Ints, costs: Floats) -> None:
-    """Exact search of the given rows against all items, in float64."""
+def search(rows: Rows, which: Ints, ids: Ints, costs: Floats, split: int) -> None:
+    """Exact search of the given rows against all items (beyond a split, if there is one), in float64."""
     query = np.empty(rows.signature.shape[0])
     for i in which:
         query_of_item(rows, i, query)
         length = 0
         for j in range(rows.features.shape[0]):
-            if j != i:
+            if j != i and (split == 0 or (i < split) != (j < split)):
                 length = insert(ids[i], costs[i], length, j, cost_to_item(rows, query, j))

@@ -100,16 +100,24 @@ def moves(
 
 
 def rounds(
-    problem: DenseProblem, clusters: Clusters, lists: Lists, budget: Budget, elsewhere: Floats | None = None
+    problem: DenseProblem,
+    clusters: Clusters,
+    lists: Lists,
+    budget: Budget,
+    elsewhere: Floats | None = None,
+    hidden: bool = False,
 ) -> bool:
     """Move until nobody gains (True), or the time is up or there is no slot left to be alone in (False).
 
-    `elsewhere` is what items that are not in the problem add to the sums of the clusters.
+    `elsewhere` is what items that are not in the problem add to the sums of the clusters. If there are
+    hidden clusters, which only lists know of, an item whose list leaves it open ends it (False).
     """
     everyone = np.arange(problem.n)
     while not budget.over():
         unclear = listed_moves(problem, clusters, lists)
         if clusters.counts[CLOCK] == lists.scored[0]:  # nobody moved
+            if hidden:
+                return not len(unclear)
             short = unclear[lists.length[unclear] < min(_NOMINEES, np.count_nonzero(clusters.sizes) - 1)]
             if len(short):
                 lists.length[short], lists.bar[short] = 0, -np.inf
@@ -141,19 +149,23 @@ def empty_lists(n: int) -> Lists:
     )
 
 
-def gains(clusters: Clusters, lists: Lists) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What items gain at most by moving, and what may be rounding."""
+def gains(lists: Lists) -> NDArray[np.float64]:
+    """What items gain at most by moving."""
     most = np.where(lists.length > 0, lists.costs[:, 0], 0.0)
-    gain = np.maximum(np.maximum(most, lists.bar), 0.0) - lists.stay
-    return gain, ROUNDING * clusters.magnitudes * clusters.mass[clusters.labels]
+    return np.maximum(np.maximum(most, lists.bar), 0.0) - lists.stay
+
+
+def rounding(clusters: Clusters, items: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.float64]:
+    """What may be rounding of a gain."""
+    return ROUNDING * clusters.magnitudes[items] * clusters.mass[clusters.labels[items]]
 
 
 def listed_moves(problem: DenseProblem, clusters: Clusters, lists: Lists) -> NDArray[np.int64]:
     """Move items to clusters of their lists, those that gain most first; items whose bar left it open."""
     n, step = problem.n, max(1, _WORK // (_NOMINEES * problem.d))
-    gain, rounding = gains(clusters, lists)
-    unclear = np.flatnonzero(lists.bar - lists.stay > rounding)
-    items = np.flatnonzero(gain > rounding)
+    gain, least = gains(lists), rounding(clusters)
+    unclear = np.flatnonzero(lists.bar - lists.stay > least)
+    items = np.flatnonzero(gain > least)
     items = items[np.argsort(-gain[items], kind="stable")]
     clusters.seen[items] = -1
     for _ in range(_PASSES):
@@ -189,10 +201,14 @@ def nominate(
     lists: Lists,
     items: NDArray[np.int64],
     slots: NDArray[np.int64],
+    exact: bool = False,
 ) -> None:
-    """Score items against the clusters in these slots and take the best into their lists."""
+    """Score items against the clusters in these slots and take the best into their lists.
+
+    Exact scores are no upper bounds but costs, up to rounding in float64.
+    """
     for columns in blocks.slices(len(slots), _COLUMNS):
-        _nominate_some(problem, clusters, lists, items, slots[columns])
+        _nominate_some(problem, clusters, lists, items, slots[columns], exact)
 
 
 def _nominate_some(
@@ -201,17 +217,20 @@ def _nominate_some(
     lists: Lists,
     items: NDArray[np.int64],
     slots: NDArray[np.int64],
+    exact: bool,
 ) -> None:
     rows, d, magnitudes = problem.rows, problem.d, clusters.magnitudes
     sums = clusters.sums[slots]
     lengths = np.sqrt(np.einsum("cd,cd->c", sums[:, :d], sums[:, :d]))
     last = sums[:, d] * rows.signature[d]
-    single = rows.features.dtype == np.float32 and problem.norms[1].max() < 1e30
+    single = not exact and rows.features.dtype == np.float32 and problem.norms[1].max() < 1e30
     dtype = np.float32 if single else np.float64
     scale = 2.0 ** -np.frexp(max(lengths.max(), 1e-300))[1]  # a power of two: no rounding
     columns = (sums[:, :d] * (rows.signature[:d] * scale)).astype(dtype).T
     # The product of the features is rounded in dtype, the rest in float64.
     slack = (d + 16) * np.finfo(dtype).eps * lengths + 1e-15 * clusters.mass[slots]
+    if exact:
+        slack[:] = 0.0
     whole = len(items) == problem.n
 
     def block(part: slice) -> None:

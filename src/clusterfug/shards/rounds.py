@@ -1,12 +1,13 @@
 """One round of moves of items in many shards: scored in their shards, decided together.
 
-Every shard scores its items against the sums of all clusters and names those that may gain by moving. They
-are few, as a rule, and move one after the other in one place, against the sums of that moment; so inside
-rises with every move. A cluster that has not changed since its items were last settled attracts none of
-them, so only clusters that have changed are scored again, and the items in them.
+Every shard scores its items against the sums of all clusters, in blocks if they are many, and names those
+that may gain by moving. They are few, as a rule, and move one after the other in one place, against the
+sums of that moment; so inside rises with every move. A cluster that has not changed since its items were
+last settled attracts none of them, so only clusters that have changed are scored again, and the items in
+them.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,23 @@ from clusterfug.refinement.moves import (
     gains,
     listed_moves,
     nominate,
+    rounding,
     rounds,
     search,
     stays,
 )
-from clusterfug.shards.totals import Totals
+from clusterfug.shards.totals import Totals, add
 
+Flags = NDArray[np.bool_]
 _PER_ITEM = Lists._fields[:-1]
+
+
+class Scores(NamedTuple):
+    """What the items of a shard know of the clusters they were scored against so far."""
+
+    labels: NDArray[np.integer[Any]]
+    stirred: Flags  # whether the item's cluster has changed
+    found: tuple[Lists, NDArray[np.float64]] | None = None  # lists; gains that are no larger are rounding
 
 
 class Wanting(NamedTuple):
@@ -37,6 +48,13 @@ class Wanting(NamedTuple):
     labels: NDArray[np.int64]
     lists: Lists
 
+    @property
+    def clusters(self) -> NDArray[np.int64]:
+        """Numbers of the clusters where they are or might go."""
+        _, width = self.lists.ids.shape
+        listed = self.lists.ids[np.arange(width) < self.lists.length[:, None]]
+        return np.unique(np.concatenate([self.labels, listed]))
+
 
 class Decided(NamedTuple):
     """Labels of the items that wanted to move; new clusters, of items that went to be alone, come last."""
@@ -45,47 +63,63 @@ class Decided(NamedTuple):
     unsettled: NDArray[np.int64]  # clusters with items that may still want to go
 
 
-def want(
-    problem: DenseProblem,
-    labels: NDArray[np.int64],
-    totals: Totals,
-    changed: NDArray[np.bool_],
-    stirred_too: bool,
-) -> Wanting:
-    """Who may gain by moving, or is in a cluster that is not settled, if those are wanted too.
+def score(problem: DenseProblem, exact: bool, scores: Scores, totals: Totals, changed: Flags) -> Scores:
+    """Score the items against more clusters, with consecutive numbers.
 
-    `changed` are the clusters that changed since all else was settled.
+    `changed` are those that changed since all else was settled.
     """
+    lists, least = scores.found or (empty_lists(problem.n), np.zeros(problem.n))
+    lists, least = Lists(*(array.copy() for array in lists)), least.copy()
+    first = totals.ids[0]
+    lists.ids[:] -= first  # they are numbered from 0 here; others are out of range
+    labels = scores.labels.astype(np.int64) - first
     clusters = known_clusters(problem, labels, totals.sums, totals.sizes, totals.mass)
-    lists = empty_lists(problem.n)
-    everyone = np.arange(problem.n)
-    stays(problem, clusters, lists, everyone)
-    stirred = changed[labels]
-    nominate(problem, clusters, lists, everyone[stirred], totals.ids)
-    nominate(problem, clusters, lists, everyone[~stirred], np.flatnonzero(changed))
-    gain, rounding = gains(clusters, lists)
+    home = np.flatnonzero((labels >= 0) & (labels < len(totals.ids)))
+    stays(problem, clusters, lists, home)
+    least[home] = rounding(clusters, home)
+    stirred, others = np.flatnonzero(scores.stirred), np.flatnonzero(~scores.stirred)
+    nominate(problem, clusters, lists, stirred, np.arange(len(totals.ids)), exact)
+    nominate(problem, clusters, lists, others, np.flatnonzero(changed), exact)
+    lists.ids[:] += first
+    return scores._replace(found=(lists, least))
+
+
+def want(problem: DenseProblem, scores: Scores, stirred_too: bool) -> Wanting:
+    """Who may gain by moving, or is in a cluster that is not settled, if those are wanted too."""
+    labels, stirred, found = scores
+    assert found is not None
+    lists, least = found
     lists.bar[~stirred] = np.maximum(lists.bar, lists.stay)[~stirred]  # no other cluster attracts more
-    items = np.flatnonzero((gain > rounding) | (stirred & stirred_too))
+    items = np.flatnonzero((gains(lists) > least) | (stirred & stirred_too))
     few = lists._replace(**{name: getattr(lists, name)[items] for name in _PER_ITEM})
-    return Wanting(items, problem.subset(items), labels[items], few)
+    return Wanting(items, problem.subset(items), labels[items].astype(np.int64), few)
 
 
-def decide(totals: Totals, to_the_end: bool, first: Wanting, *others: Wanting) -> Decided:
-    """Move the items that want to, as if all others stood still; until none of them wants to, or once."""
-    every = (first, *others)
-    problem = first.problem.beside(*(wanting.problem for wanting in others))
-    labels = np.concatenate([wanting.labels for wanting in every])
+def decide(k: int, to_the_end: bool, parts: list[Totals], wanting: list[Wanting]) -> Decided:
+    """Move the items that want to, as if all others stood still; until none of them wants to, or once.
+
+    There are k clusters; at least those are given where items are or might go.
+    """
+    first, *others = wanting
+    problem = first.problem.beside(*(part.problem for part in others))
+    totals = add(*parts) if len(parts) > 1 else parts[0]
+    ids = totals.ids
+    labels = np.searchsorted(ids, np.concatenate([part.labels for part in wanting]))
     lists = empty_lists(problem.n)._replace(
-        **{name: np.concatenate([getattr(part.lists, name) for part in every]) for name in _PER_ITEM}
+        **{name: np.concatenate([getattr(part.lists, name) for part in wanting]) for name in _PER_ITEM}
     )
+    lists.ids[:] = np.searchsorted(ids, lists.ids)
     clusters = with_spare_slots(known_clusters(problem, labels, totals.sums, totals.sizes, totals.mass))
+    hidden = len(ids) < k
     if to_the_end:
-        elsewhere = totals.sums - problem.sums(labels, len(totals.ids))
-        settled = rounds(problem, clusters, lists, Budget(), elsewhere)
-        return Decided(clusters.labels, np.unique(labels[:0] if settled else labels))
-    unclear = listed_moves(problem, clusters, lists)
-    if clusters.counts[CLOCK] == 0:
-        search(problem, clusters, unclear, Budget())
-        unclear = unclear[:0]
-    unsettled = labels if clusters.counts[UNUSED] == 0 else labels[unclear]
-    return Decided(clusters.labels, np.unique(unsettled))
+        elsewhere = totals.sums - problem.sums(labels, len(ids))
+        settled = rounds(problem, clusters, lists, Budget(), elsewhere, hidden)
+        unsettled = labels[:0] if settled else labels
+    else:
+        unclear = listed_moves(problem, clusters, lists)
+        if clusters.counts[CLOCK] == 0 and not hidden:
+            search(problem, clusters, unclear, Budget())
+            unclear = unclear[:0]
+        unsettled = labels if clusters.counts[UNUSED] == 0 else labels[unclear]
+    names = np.concatenate([ids, np.arange(k, k + len(clusters.sizes) - len(ids))])
+    return Decided(names[clusters.labels], np.unique(ids[unsettled]))

@@ -41,7 +41,7 @@ def solve_problem(problem: DenseProblem, task: Task, callback: Progress | None) 
         for part in blocks.slices(problem.n, most)
     ]
     settings = {} if task.checkpoint is None else settings_of(problem)
-    return solve_shards(shards, task, Here(), most, settings, callback)
+    return solve_shards(shards, task, Here(task.memory_limit is not None), most, settings, callback)
 
 
 def solve_files(
@@ -56,7 +56,8 @@ def solve_files(
     most = most_items(files.d, task.memory_limit)
     parts = [(part.start, part.stop) for part in blocks.slices(files.n, most)]
     rows = [(*part, files.stretch(*part)) for part in parts]
-    return solve_rows(rows, task, engine or Here(), metric, center, most, files.identity, callback)
+    engine = engine or Here(task.memory_limit is not None)
+    return solve_rows(rows, task, engine, metric, center, most, files.identity, callback)
 
 
 def solve_rows(
@@ -145,6 +146,5 @@ def solve_shards(
 def _labelled(walk: Walk, labels: NDArray[np.int64], known: Known) -> NDArray[np.int64]:
     """Labels numbered by first appearance, also those of items without weight."""
     if known.weightless:
-        found = walk.each(tasks.label_weightless, labels, known.totals)
-        labels = np.concatenate([walk.engine.value(part) for part in walk.engine.ahead(found)])
+        labels = walk.label_weightless(labels, known)
     return number_by_first_appearance(labels)

@@ -14,13 +14,14 @@ from clusterfug.refinement.moves import moves
 from clusterfug.refinement.multilevel import Refined, multilevel, refine
 from clusterfug.refinement.strategies import STRATEGIES
 from clusterfug.shards import rounds
-from clusterfug.shards.rounds import Decided, Wanting
+from clusterfug.shards.rounds import Flags, Scores, Wanting
 from clusterfug.shards.source import Stretch
-from clusterfug.shards.totals import Totals, totals_of
+from clusterfug.shards.totals import Totals, Worth, totals_of
 from clusterfug.strength import Costs
 
-Scene = tuple[Totals, NDArray[np.bool_]]
 Few = NDArray[np.integer[Any]]
+#: Labels of a shard, and how similar its items of weight 0 are to their clusters.
+Labelled = tuple[Few, NDArray[np.float64] | None]
 
 
 class Recipe(NamedTuple):
@@ -86,26 +87,48 @@ def total(rows: Any, recipe: Recipe, labels: Few) -> Totals:
     return totals_of(problem_of(rows, recipe), labels.astype(np.int64))
 
 
-def value(totals: Totals) -> tuple[float, float, int]:
-    """What the clusters keep inside, what all pairs cost, and how many items have no weight."""
-    return totals.inside, totals.all_pairs, totals.weightless
+def stretch(totals: Totals, start: int, stop: int) -> Totals:
+    return totals.stretch(start, stop)
 
 
-def scene(totals: Totals, changed: NDArray[np.bool_]) -> Scene:
-    """What a round starts from: sums of all clusters, and which of them are not settled."""
-    return totals, changed
+def some(totals: Totals, ids: NDArray[np.int64]) -> Totals:
+    return totals.of(ids)
 
 
-def want(rows: Any, recipe: Recipe, labels: Few, scene: Scene, stirred_too: bool) -> Wanting:
-    return rounds.want(problem_of(rows, recipe), labels.astype(np.int64), *scene, stirred_too)
+def worth(totals: Totals) -> Worth:
+    return totals.worth
+
+
+def same(value: Any) -> Any:
+    """To be sent once, for many tasks."""
+    return value
+
+
+def score(rows: Any, recipe: Recipe, exact: bool, scores: Scores, totals: Totals, changed: Flags) -> Scores:
+    """Score a shard against some of the clusters."""
+    return rounds.score(problem_of(rows, recipe), exact, scores, totals, changed)
+
+
+def want(
+    rows: Any,
+    recipe: Recipe,
+    exact: bool,
+    stirred_too: bool,
+    scores: Scores,
+    totals: Totals,
+    changed: Flags,
+) -> Wanting:
+    """Score a shard against the last of the clusters: who wants to move?"""
+    problem = problem_of(rows, recipe)
+    return rounds.want(problem, rounds.score(problem, exact, scores, totals, changed), stirred_too)
 
 
 def who(wanting: Wanting) -> NDArray[np.int64]:
     return wanting.items
 
 
-def decide(scene: Scene, to_the_end: bool, *wanting: Wanting) -> Decided:
-    return rounds.decide(scene[0], to_the_end, *wanting)
+def where(wanting: Wanting) -> NDArray[np.int64]:
+    return wanting.clusters
 
 
 def finish(
@@ -123,18 +146,31 @@ def finish(
     return refined
 
 
+def clusters(totals: Totals) -> DenseProblem:
+    return totals.clusters
+
+
+def subset(problem: DenseProblem, items: NDArray[np.int64] | slice) -> DenseProblem:
+    return problem.subset(items)
+
+
 def join_clusters(totals: Totals) -> NDArray[np.int64]:
     """Labels of the clusters: which of them are better off together."""
     clusters = totals.clusters
     return moves(clusters, multilevel(clusters, Budget()), Budget())[0]
 
 
-def label_weightless(rows: Any, recipe: Recipe, labels: Few, totals: Totals) -> NDArray[np.int64]:
-    """Labels with the items of weight 0 in the cluster of most similar mean feature."""
+def label_weightless(rows: Any, recipe: Recipe, labelled: Labelled, totals: Totals) -> Labelled:
+    """Items of weight 0 go to the cluster of most similar mean feature, if it is one of these."""
     features, _, weight, signature = problem_of(rows, recipe).rows
-    absent, clusters = np.flatnonzero(weight == 0), np.flatnonzero(totals.weight)
-    means = totals.sums[clusters, :-1] / totals.weight[clusters, None] * signature[:-1]
-    result = labels.astype(np.int64)
-    if len(absent):
-        result[absent] = clusters[most_similar(features, means.astype(features.dtype), absent)]
-    return result
+    labels, before = labelled
+    absent, here = np.flatnonzero(weight == 0), np.flatnonzero(totals.weight)
+    if not len(absent) or not len(here):
+        return labelled
+    means = totals.sums[here, :-1] / totals.weight[here, None] * signature[:-1]
+    best = most_similar(features, means.astype(features.dtype), absent)
+    similarity = np.einsum("id,id->i", features[absent].astype(np.float64), means[best])
+    better = np.full(len(absent), True) if before is None else similarity > before
+    labels = labels.copy()
+    labels[absent[better]] = totals.ids[here[best[better]]]
+    return labels, similarity if before is None else np.maximum(similarity, before)

@@ -5,12 +5,13 @@ lost can be run again anywhere, since rows and labels are all it needs.
 """
 
 from collections.abc import Iterator
-from operator import itemgetter
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug import blocks
 from clusterfug.kernels import Progress
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import Refined
@@ -18,9 +19,10 @@ from clusterfug.result import compact
 from clusterfug.shards import tasks
 from clusterfug.shards.checkpoint import Checkpoint, Place
 from clusterfug.shards.engine import Engine, tree
-from clusterfug.shards.totals import add
+from clusterfug.shards.gather import Nodes, gather
+from clusterfug.shards.rounds import Scores, decide
+from clusterfug.shards.totals import add, add_worths
 
-_RECENT = 64  # pools whose labels are asked for while others are still being made
 _TOGETHER = 8  # sums of shards are added at a time
 _SHARES = (1.0, 0.5, 0.25, 0.0)  # of the moves of a round, tried one after the other until inside rises
 
@@ -39,7 +41,7 @@ class Shard(NamedTuple):
 class Known(NamedTuple):
     """Sums of the clusters (where tasks run), what they keep inside, and what all pairs cost."""
 
-    totals: Any
+    totals: list[Any]  # a block of consecutive clusters each
     inside: float
     all_pairs: float
     weightless: int  # items of weight 0
@@ -48,13 +50,18 @@ class Known(NamedTuple):
 class Pool:
     """Clusters of some shards as the nodes of a problem, and how they came about."""
 
-    labels: Labels  # of the items of a shard, or of the nodes of other pools
+    def __init__(self, parts: "list[Pool] | Shard", labels: Any, nodes: list[Any]) -> None:
+        self.parts, self.nodes = parts, nodes  # blocks of nodes, where tasks run
+        self._labels = labels  # of the items of a shard, or of the nodes of other pools; from a function
 
-    def __init__(self, name: str, parts: "list[Pool] | Shard", labels: Any, nodes: Any) -> None:
-        self.name, self.parts = name, parts
-        self.submitted, self.nodes = labels, nodes  # where tasks run
-        # How many nodes there are, of a shard when it is known; about, of a pool.
-        self.size: int = 0 if isinstance(parts, Shard) else max(part.size for part in parts)
+    @cached_property
+    def labels(self) -> Labels:
+        found: Labels = self._labels()
+        return found
+
+    @cached_property
+    def size(self) -> int:
+        return int(self.labels.max()) + 1
 
     def spread(self, of_nodes: Labels, out: Labels) -> None:
         """Give labels of the nodes to the items."""
@@ -64,7 +71,7 @@ class Pool:
             return
         start = 0
         for part in self.parts:
-            stop = start + int(part.labels.max()) + 1
+            stop = start + part.size
             part.spread(labels[start:stop], out)
             start = stop
 
@@ -115,11 +122,16 @@ class Walk:
         if known.all_pairs > known.inside:
             place = Place(np.zeros_like(place.labels), np.ones(1, dtype=np.bool_), place.turn)
             known = self._know(place.labels)
+        exact = False
         while not self.budget.over():
             if place.changed.any():
-                place, known = self._round(place, known)
+                before = place.labels
+                place, known = self._round(place, known, exact)
+                exact = (
+                    place.labels is before
+                )  # nobody moved; if somebody is not sure, bounds are not enough
             else:
-                joined = self.engine.value(self.engine.submit_alone(tasks.join_clusters, known.totals))
+                joined = self._joined(known.totals, len(place.changed))
                 if int(joined.max()) + 1 == len(joined):
                     return "refinement", Refined(place.labels, True, True), known
                 place = Place(joined[place.labels], np.bincount(joined) > 1, place.turn + 1)
@@ -127,16 +139,31 @@ class Walk:
             self.checkpoint.keep(place)
         return "refinement", Refined(place.labels, False, False), known
 
+    def _joined(self, totals: list[Any], k: int) -> Labels:
+        """Labels of the clusters: which of them are better off together."""
+        if len(totals) == 1:
+            labels: Labels = self.engine.value(self.engine.submit_alone(tasks.join_clusters, totals[0]))
+            return labels
+        nodes = [
+            Nodes(self.engine.submit(tasks.clusters, block), part.stop - part.start)
+            for block, part in zip(totals, blocks.slices(k, self.most), strict=True)
+        ]
+        return gather(self.engine, nodes, self.most)
+
     def _pooled(self) -> Labels:
         """Labels from solving the shards, and what is left of some of them, until one pool is left."""
-        pools: list[Pool] = []
         joins = 0
 
         def pool(submit: Any, name: str, parts: Any, function: Any, *arguments: Any) -> Pool:
             solved = submit(function, self.checkpoint.labels(name), *arguments)
-            labels, nodes = (self.engine.submit(itemgetter(at), solved) for at in (0, 1))
-            pools.append(Pool(name, parts, labels, nodes))
-            return pools[-1]
+            labels, nodes = self.engine.parts(solved)
+
+            def collect() -> Labels:
+                found: Labels = self.engine.value(labels)
+                self.checkpoint.keep_labels(name, found)
+                return found
+
+            return Pool(parts, collect, [nodes])
 
         def leaves() -> Iterator[Pool]:
             for shard in self.shards:
@@ -145,52 +172,118 @@ class Walk:
 
         def solved() -> Iterator[Pool]:
             for shard, leaf in zip(self.shards, self.engine.ahead(leaves()), strict=True):
-                self._collect(leaf)
-                leaf.size = int(leaf.labels.max()) + 1
+                assert leaf.size
                 self.progress("shards", shard.stop, self.n)
                 yield leaf
 
         def join(parts: list[Pool], submit: Any = self.engine.submit) -> Pool:
             nonlocal joins
             joins += 1
-            result = pool(submit, f"pool-{joins}", parts, tasks.join, *(part.nodes for part in parts))
+            name = f"pool-{joins}"
+            if sum(part.size for part in parts) <= 2 * self.most:
+                result = pool(
+                    submit, name, parts, tasks.join, *(nodes for part in parts for nodes in part.nodes)
+                )
+            else:
+                result = self._gathered(name, parts)
             for part in parts:
-                part.nodes = None  # nobody else needs them
-            for waiting in pools[-_RECENT:]:
-                if waiting.submitted is not None and self.engine.done(waiting.submitted):
-                    self._collect(waiting)
+                part.nodes = []  # nobody else needs them
             return result
 
         def join_last(parts: list[Pool]) -> Pool:
             return join(parts, self.engine.submit_alone)
 
-        root = tree(solved(), join, lambda part: part.size, self.most, join_last)
-        for waiting in pools:
-            self._collect(waiting)
+        root = tree(solved(), join, lambda part: part.size, self.most, join_last, self.engine.ahead)
         labels = np.empty(self.n, dtype=np.int64)
-        root.spread(np.arange(int(root.labels.max()) + 1), labels)
+        root.spread(np.arange(root.size), labels)
         return compact(labels)
 
-    def _collect(self, pool: Pool) -> None:
-        """Labels of a pool come here, once."""
-        if pool.submitted is not None:
-            pool.labels = self.engine.value(pool.submitted)
-            pool.submitted = None
-            self.checkpoint.keep_labels(pool.name, pool.labels)
+    def _gathered(self, name: str, parts: list[Pool]) -> Pool:
+        """A pool of so many nodes that they are in blocks."""
+        nodes = [block for part in parts for block in self._in_blocks(part)]
+        labels = self.checkpoint.labels(name)
+        if labels is None:
+            labels = gather(self.engine, nodes, self.most)
+            self.checkpoint.keep_labels(name, labels)
+        ends = np.cumsum([0, *(block.size for block in nodes)]).tolist()
+        shards = [
+            Shard(start, end, block.problem, tasks.Recipe(start))
+            for block, start, end in zip(nodes, ends, ends[1:], strict=False)
+        ]
+        totals = self._sums(shards, labels)
+        return Pool(parts, lambda: labels, [self.engine.submit(tasks.clusters, block) for block in totals])
+
+    def _in_blocks(self, pool: Pool) -> list[Nodes]:
+        """The nodes of a pool, in blocks that are not too large."""
+        stretches = list(blocks.slices(pool.size, self.most))
+        if len(stretches) > len(pool.nodes):
+            pool.nodes = [self.engine.submit(tasks.subset, pool.nodes[0], part) for part in stretches]
+        return [
+            Nodes(nodes, part.stop - part.start) for nodes, part in zip(pool.nodes, stretches, strict=True)
+        ]
 
     def _know(self, labels: Labels) -> Known:
         """Sum up the clusters of labels 0..K-1."""
-        parts = self.each(tasks.total, labels)
-        totals = tree(parts, lambda group: self.engine.submit(add, *group), limit=_TOGETHER)
-        return Known(totals, *self.engine.value(self.engine.submit(tasks.value, totals)))
+        totals = self._sums(self.shards, labels)
+        worths = [self.engine.submit(tasks.worth, block) for block in totals]
+        worth = add_worths([self.engine.value(one) for one in worths])
+        return Known(totals, worth.inside, worth.all_pairs, worth.weightless)
 
-    def each(self, function: Any, labels: Labels, *arguments: Any) -> Iterator[Any]:
-        """Submit something for every shard with its labels, in few bytes since they travel."""
-        for start, stop, rows, recipe in self.shards:
-            few = labels[start:stop].astype(np.int32 if self.n < 2**31 else np.int64)
-            yield self.engine.submit(function, rows, recipe, few, *arguments)
+    def _sums(self, shards: list[Shard], labels: Labels) -> list[Any]:
+        """Sums of the clusters of labels 0..K-1, in blocks."""
+        stretches = list(blocks.slices(int(labels.max()) + 1, self.most))
 
-    def _round(self, place: Place, known: Known) -> tuple[Place, Known]:
+        def in_blocks() -> Iterator[list[Any]]:
+            for shard in shards:
+                totals = self.engine.submit(tasks.total, shard.rows, shard.recipe, self._few(shard, labels))
+                if len(stretches) == 1:
+                    yield [totals]
+                else:
+                    yield [
+                        self.engine.submit(tasks.stretch, totals, part.start, part.stop)
+                        for part in stretches
+                    ]
+
+        def added(group: list[list[Any]]) -> list[Any]:
+            return [self.engine.submit(add, *parts) for parts in zip(*group, strict=True)]
+
+        result: list[Any] = tree(in_blocks(), added, limit=_TOGETHER)
+        return result
+
+    def _few(self, shard: Shard, labels: Labels) -> tasks.Few:
+        """Labels of a shard in few bytes, since they travel."""
+        return labels[shard.start : shard.stop].astype(np.int32 if self.n < 2**31 else np.int64)
+
+    def label_weightless(self, labels: Labels, known: Known) -> Labels:
+        """Labels with the items of weight 0 in the cluster of most similar mean feature."""
+
+        def labelled() -> Iterator[Any]:
+            for shard in self.shards:
+                result: Any = self._few(shard, labels), None
+                for block in known.totals:
+                    result = self.engine.submit(
+                        tasks.label_weightless, shard.rows, shard.recipe, result, block
+                    )
+                yield self.engine.parts(result)[0]
+
+        parts = [self.engine.value(part) for part in self.engine.ahead(labelled())]
+        return np.concatenate(parts).astype(np.int64)
+
+    def _wanting(self, place: Place, totals: list[Any], exact: bool, stirred_too: bool) -> Iterator[Any]:
+        """Who wants to move, for every shard."""
+        stretches = blocks.slices(len(place.changed), self.most)
+        changed = [self.engine.submit(tasks.same, place.changed[part]) for part in stretches]
+        *scenes, last = zip(totals, changed, strict=True)
+        for shard in self.shards:
+            labels = self._few(shard, place.labels)
+            scores = Scores(labels, place.changed[labels])
+            for scene in scenes:
+                scores = self.engine.submit(tasks.score, shard.rows, shard.recipe, exact, scores, *scene)
+            yield self.engine.submit(
+                tasks.want, shard.rows, shard.recipe, exact, stirred_too, scores, *last
+            )
+
+    def _round(self, place: Place, known: Known, exact: bool = False) -> tuple[Place, Known]:
         """One round of moves: all shards say who wants to move, and those decide together.
 
         If they are too many for one task, they decide in groups that do not know of each other. If those
@@ -198,40 +291,54 @@ class Walk:
         """
         k = len(place.changed)
         few = bool(np.count_nonzero(place.changed[place.labels]) <= self.most)
-        scene = self.engine.submit(tasks.scene, known.totals, place.changed)
         groups: list[tuple[Labels, Any]] = []
         items: list[Labels] = []
         wanting: list[Any] = []
         to_the_end = few
 
-        def decide() -> None:
+        def decided() -> None:
             submit = self.engine.submit_alone if to_the_end else self.engine.submit
-            groups.append((np.concatenate(items), submit(tasks.decide, scene, to_the_end, *wanting)))
+            parts = self._of(known.totals, wanting)
+            groups.append((np.concatenate(items), submit(decide, k, to_the_end, parts, list(wanting))))
             items.clear()
             wanting.clear()
 
         submitted = (
             (found, self.engine.submit(tasks.who, found))
-            for found in self.each(tasks.want, place.labels, scene, few)
+            for found in self._wanting(place, known.totals, exact, few)
         )
         for shard, (found, asked) in zip(self.shards, self.engine.ahead(submitted), strict=True):
             who = self.engine.value(asked)
             self.progress("moves", shard.stop, self.n)
             if wanting and sum(map(len, items)) + len(who) > self.most:
                 to_the_end = False
-                decide()
+                decided()
             if len(who):
                 items.append(who + shard.start)
                 wanting.append(found)
         if wanting:
-            decide()
+            decided()
         proposed, unsettled, new = place.labels.copy(), np.zeros(k, dtype=np.bool_), k
-        for who, decided in groups:
-            labels, still = self.engine.value(decided)
+        for who, submitted_group in groups:
+            labels, still = self.engine.value(submitted_group)
             proposed[who] = np.where(labels < k, labels, labels - k + new)  # alone, each group by itself
             new = max(new, int(proposed[who].max(initial=0)) + 1)
             unsettled[still] = True
+        if exact and np.array_equal(proposed, place.labels):
+            unsettled[:] = False  # whoever was not sure has looked at all clusters
         return self._accepted(place, known, proposed, unsettled, [who for who, _ in groups])
+
+    def _of(self, totals: list[Any], wanting: list[Any]) -> list[Any]:
+        """Sums of the clusters where items are or might go."""
+        if len(totals) == 1:
+            return totals
+        asked = [self.engine.submit(tasks.where, found) for found in wanting]
+        ids = np.unique(np.concatenate([self.engine.value(one) for one in asked]))
+        return [
+            self.engine.submit(tasks.some, block, ids[here])
+            for block, here in ((totals[at], ids // self.most == at) for at in range(len(totals)))
+            if here.any()
+        ]
 
     def _accepted(
         self,
