@@ -423,14 +423,14 @@ def test_what_a_checkpoint_keeps(tmp_path):
         assert kept.place() is None
         assert kept.labels("shard-0-3") is None
         kept.keep_labels("shard-0-3", np.array([0, 1, 0]))
-        kept.keep_labels("pool-1", np.array([0, 0]))
+        kept.keep_labels("pool-0-3", np.array([0, 0]))
         assert kept.labels("shard-0-3").tolist() == [0, 1, 0]
     assert json.loads((tmp_path / "c" / "run.json").read_text()) == settings
     with Checkpoint(tmp_path / "c", settings) as kept:
-        assert kept.labels("pool-1").tolist() == [0, 0]
+        assert kept.labels("pool-0-3").tolist() == [0, 0]
         place = Place(np.array([1, 0, 1]), np.array([True, False]), 7)
         kept.keep(place)
-        assert kept.labels("pool-1") is None
+        assert kept.labels("pool-0-3") is None
     with Checkpoint(tmp_path / "c", settings) as kept:
         labels, changed, turn = kept.place()
         assert (labels.tolist(), changed.tolist(), turn) == ([1, 0, 1], [True, False], 7)

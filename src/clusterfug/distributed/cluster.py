@@ -49,6 +49,14 @@ class Cluster:
         with self._explained():
             return submitted.result()
 
+    def done(self, submitted: distributed.Future) -> bool:
+        return bool(submitted.done())
+
+    def wait(self, submitted: list[distributed.Future]) -> None:
+        if submitted:
+            with self._explained():
+                distributed.wait(submitted, return_when="FIRST_COMPLETED")
+
     def ahead(self, submitted: Iterable[Any]) -> Iterable[Any]:
         return list(submitted)
 

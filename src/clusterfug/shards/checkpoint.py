@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from clusterfug.instances import files
 
 _ABOUT, _PLACE, _LOCK = "run.json", "place.npz", "lock"
-_OF_SHARDS = re.compile(r"\.?(shard-\d+-\d+|pool-\d+)\.npy.*")  # also what a killed run left half-written
+_OF_SHARDS = re.compile(r"\.?(shard|pool)-\d+-\d+\.npy.*")  # also what a killed run left half-written
 #: What is not there, or was not written to the end when the power went: it is computed again.
 _UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
 

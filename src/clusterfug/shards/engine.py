@@ -1,6 +1,6 @@
 """Where tasks run. Here: in this process, one after the other, each as soon as it is submitted."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Protocol
 
@@ -22,6 +22,12 @@ class Engine(Protocol):
 
     def value(self, submitted: Any) -> Any:
         """What came of a task, when it is done."""
+        ...
+
+    def done(self, submitted: Any) -> bool: ...
+
+    def wait(self, submitted: list[Any]) -> None:
+        """Until one of them is done."""
         ...
 
     def ahead(self, submitted: Iterable[Any]) -> Iterable[Any]:
@@ -49,8 +55,50 @@ class Here:
     def value(self, submitted: Any) -> Any:
         return submitted
 
+    def done(self, submitted: Any) -> bool:
+        return True
+
+    def wait(self, submitted: list[Any]) -> None:
+        return None
+
     def ahead(self, submitted: Iterable[Any]) -> Iterable[Any]:
         return submitted
+
+
+#: Work in steps: it yields tasks that it waits for, is sent their values, and returns something in the end.
+Steps = Generator[list[Any], list[Any], Any]
+
+
+class Errands:
+    """Work in steps, several at a time: while one waits for its tasks, others go on."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._waiting: dict[Steps, list[Any]] = {}
+        self._results: dict[Steps, Any] = {}
+
+    def start(self, steps: Steps) -> Callable[[], Any]:
+        """Begin; a function that waits for the end and returns the result, to be called once."""
+        self._go_on(steps, None)
+
+        def result() -> Any:
+            while steps not in self._results:
+                for other, tasks in list(self._waiting.items()):
+                    if all(map(self._engine.done, tasks)):
+                        self._go_on(other, [self._engine.value(task) for task in tasks])
+                if steps not in self._results:
+                    every = (task for tasks in self._waiting.values() for task in tasks)
+                    self._engine.wait([task for task in every if not self._engine.done(task)])
+            return self._results.pop(steps)
+
+        return result
+
+    def _go_on(self, steps: Steps, values: Any) -> None:
+        try:
+            self._waiting[steps] = steps.send(values)
+        except StopIteration as end:
+            self._waiting.pop(steps, None)
+            self._results[steps] = end.value
 
 
 def tree(
@@ -70,10 +118,12 @@ def tree(
 
     def groups(items: Iterable[Any]) -> Iterator[list[Any]]:
         group: list[Any] = []
+        total = 0
         for item in items:
-            if len(group) > 1 and sum(map(size, group)) + size(item) > limit:
+            total += size(item)
+            if len(group) > 1 and total > limit:
                 yield group
-                group = []
+                group, total = [], size(item)
             group.append(item)
         yield group
 

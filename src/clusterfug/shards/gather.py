@@ -19,7 +19,7 @@ from clusterfug.problem import DenseProblem
 from clusterfug.refinement.clusters import ROUNDING
 from clusterfug.result import compact
 from clusterfug.shards import tasks
-from clusterfug.shards.engine import Engine
+from clusterfug.shards.engine import Engine, Steps
 
 _PARTNERS = 4  # of a node
 
@@ -33,20 +33,22 @@ class Nodes(NamedTuple):
     size: int
 
 
-def gather(engine: Engine, blocks: list[Nodes], most: int) -> Labels:
-    """Labels 0..K-1 of the nodes of all blocks such that no two clusters gain by joining."""
+def gather(engine: Engine, blocks: list[Nodes], most: int) -> Steps:
+    """In steps: labels 0..K-1 of the nodes of all blocks such that no two clusters gain by joining."""
     labels = np.arange(sum(block.size for block in blocks))
     names = labels  # of the nodes that may still join others, as labels call them
     while True:
-        groups = grouped(_partners(engine, blocks), most)
+        ids, costs = zip(*(yield _partners(engine, blocks)), strict=True)
+        groups = grouped(Neighbours(np.concatenate(ids), np.concatenate(costs)), most)
         if not groups:
             return compact(labels)
         ends = np.cumsum([0, *(block.size for block in blocks)])
-        solved = [(names[group], *_solved(engine, blocks, ends, group)) for group in groups]
+        solved = [_solved(engine, blocks, ends, group) for group in groups]
+        found = yield [submitted for submitted, _ in solved]
         renamed = np.arange(len(labels))
         blocks, left = [], []
-        for called, submitted, nodes in solved:
-            joined = engine.value(submitted)
+        for group, joined, (_, nodes) in zip(groups, found, solved, strict=True):
+            called = names[group]
             _, first = np.unique(joined, return_index=True)
             left.append(called[first])
             renamed[called] = left[-1][joined]
@@ -64,8 +66,8 @@ def _solved(engine: Engine, blocks: list[Nodes], ends: Labels, group: Labels) ->
     return engine.parts(engine.submit(tasks.join, None, *parts))
 
 
-def _partners(engine: Engine, blocks: list[Nodes]) -> Neighbours:
-    """The partners that attract a node most, of all blocks."""
+def _partners(engine: Engine, blocks: list[Nodes]) -> list[Any]:
+    """For every block the partners that attract its nodes most, in all blocks."""
     starts = np.cumsum([0, *(block.size for block in blocks)])
     found: list[Any] = [None] * len(blocks)
     for one, other in combinations_with_replacement(range(len(blocks)), 2):
@@ -74,8 +76,7 @@ def _partners(engine: Engine, blocks: list[Nodes]) -> Neighbours:
         found[one] = engine.submit(best, found[one], both, 0, int(starts[other]))
         if one != other:
             found[other] = engine.submit(best, found[other], both, 1, int(starts[one]))
-    ids, costs = zip(*(engine.value(part) for part in found), strict=True)
-    return Neighbours(np.concatenate(ids), np.concatenate(costs))
+    return found
 
 
 def partners(first: DenseProblem, second: DenseProblem | None = None) -> tuple[Neighbours, ...]:

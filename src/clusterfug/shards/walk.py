@@ -4,8 +4,9 @@ The walk itself holds one label per item, no rows and no sums: those are where t
 lost can be run again anywhere, since rows and labels are all it needs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from clusterfug.refinement.multilevel import Refined
 from clusterfug.result import compact
 from clusterfug.shards import tasks
 from clusterfug.shards.checkpoint import Checkpoint, Place
-from clusterfug.shards.engine import Engine, tree
+from clusterfug.shards.engine import Engine, Errands, Steps, tree
 from clusterfug.shards.gather import Nodes, gather
 from clusterfug.shards.rounds import Scores, decide
 from clusterfug.shards.totals import add, add_worths
@@ -48,32 +49,48 @@ class Known(NamedTuple):
 
 
 class Pool:
-    """Clusters of some shards as the nodes of a problem, and how they came about."""
+    """Clusters of a shard, or of other pools, as the nodes of a problem; and how they came about."""
 
-    def __init__(self, parts: "list[Pool] | Shard", labels: Any, nodes: list[Any]) -> None:
-        self.parts, self.nodes = parts, nodes  # blocks of nodes, where tasks run
-        self._labels = labels  # of the items of a shard, or of the nodes of other pools; from a function
+    nodes: list[Any]  # in blocks, where tasks run
+    collect: Callable[[], Labels]  # waits for the labels
+
+    def __init__(self, span: tuple[int, int], parts: "list[Pool]") -> None:
+        self.span, self.parts = span, parts
+
+    @classmethod
+    def of(cls, parts: "list[Pool]") -> "Pool":
+        return cls((parts[0].span[0], parts[-1].span[1]), parts)
+
+    @property
+    def name(self) -> str:
+        """What a checkpoint calls it."""
+        return f"{'pool' if self.parts else 'shard'}-{self.span[0]}-{self.span[1]}"
 
     @cached_property
     def labels(self) -> Labels:
-        found: Labels = self._labels()
-        return found
+        """Of the items of a shard, or of the nodes of other pools."""
+        return self.collect()
 
     @cached_property
     def size(self) -> int:
         return int(self.labels.max()) + 1
 
+    def take_nodes(self) -> list[Any]:
+        """The nodes of the parts, which nobody else needs."""
+        nodes = [nodes for part in self.parts for nodes in part.nodes]
+        for part in self.parts:
+            part.nodes = []
+        return nodes
+
     def spread(self, of_nodes: Labels, out: Labels) -> None:
         """Give labels of the nodes to the items."""
         labels = of_nodes[self.labels]
-        if isinstance(self.parts, Shard):
-            out[self.parts.start : self.parts.stop] = labels
-            return
+        if not self.parts:
+            out[slice(*self.span)] = labels
         start = 0
         for part in self.parts:
-            stop = start + part.size
-            part.spread(labels[start:stop], out)
-            start = stop
+            part.spread(labels[start : start + part.size], out)
+            start += part.size
 
 
 class Walk:
@@ -94,6 +111,7 @@ class Walk:
         self.n, self.most, self.algorithm = shards[-1].stop, most, algorithm
         self.rng = rng or np.random.default_rng(0)
         self.progress = progress or (lambda *_: None)
+        self._errands = Errands(engine)
 
     def steps(self, init: Labels | None) -> Iterator[tuple[str, Refined, Known]]:
         """The phases: shards (or labels to start from), and what is made of their labels."""
@@ -148,79 +166,73 @@ class Walk:
             Nodes(self.engine.submit(tasks.clusters, block), part.stop - part.start)
             for block, part in zip(totals, blocks.slices(k, self.most), strict=True)
         ]
-        return gather(self.engine, nodes, self.most)
+        joined: Labels = self._errands.start(gather(self.engine, nodes, self.most))()
+        return joined
 
     def _pooled(self) -> Labels:
         """Labels from solving the shards, and what is left of some of them, until one pool is left."""
-        joins = 0
-
-        def pool(submit: Any, name: str, parts: Any, function: Any, *arguments: Any) -> Pool:
-            solved = submit(function, self.checkpoint.labels(name), *arguments)
-            labels, nodes = self.engine.parts(solved)
-
-            def collect() -> Labels:
-                found: Labels = self.engine.value(labels)
-                self.checkpoint.keep_labels(name, found)
-                return found
-
-            return Pool(parts, collect, [nodes])
 
         def leaves() -> Iterator[Pool]:
-            for shard in self.shards:
-                name = f"shard-{shard.start}-{shard.stop}"
-                yield pool(self.engine.submit, name, shard, tasks.solve, shard.rows, shard.recipe)
-
-        def solved() -> Iterator[Pool]:
-            for shard, leaf in zip(self.shards, self.engine.ahead(leaves()), strict=True):
-                assert leaf.size
-                self.progress("shards", shard.stop, self.n)
-                yield leaf
+            for start, stop, *shard in self.shards:
+                yield self._pool(self.engine.submit, Pool((start, stop), []), tasks.solve, *shard)
 
         def join(parts: list[Pool], submit: Any = self.engine.submit) -> Pool:
-            nonlocal joins
-            joins += 1
-            name = f"pool-{joins}"
-            if sum(part.size for part in parts) <= 2 * self.most:
-                result = pool(
-                    submit, name, parts, tasks.join, *(nodes for part in parts for nodes in part.nodes)
-                )
-            else:
-                result = self._gathered(name, parts)
-            for part in parts:
-                part.nodes = []  # nobody else needs them
-            return result
+            pool = Pool.of(parts)
+            if sum(part.size for part in parts) > 2 * self.most:
+                return self._pool_in_blocks(pool)
+            return self._pool(submit, pool, tasks.join, *pool.take_nodes())
 
         def join_last(parts: list[Pool]) -> Pool:
             return join(parts, self.engine.submit_alone)
 
-        root = tree(solved(), join, lambda part: part.size, self.most, join_last, self.engine.ahead)
+        ahead = self.engine.ahead
+        root = tree(ahead(leaves()), join, lambda part: part.size, self.most, join_last, ahead)
         labels = np.empty(self.n, dtype=np.int64)
         root.spread(np.arange(root.size), labels)
         return compact(labels)
 
-    def _gathered(self, name: str, parts: list[Pool]) -> Pool:
-        """A pool of so many nodes that they are in blocks."""
-        nodes = [block for part in parts for block in self._in_blocks(part)]
-        labels = self.checkpoint.labels(name)
-        if labels is None:
-            labels = gather(self.engine, nodes, self.most)
-            self.checkpoint.keep_labels(name, labels)
-        ends = np.cumsum([0, *(block.size for block in nodes)]).tolist()
-        shards = [
-            Shard(start, end, block.problem, tasks.Recipe(start))
-            for block, start, end in zip(nodes, ends, ends[1:], strict=False)
-        ]
-        totals = self._sums(shards, labels)
-        return Pool(parts, lambda: labels, [self.engine.submit(tasks.clusters, block) for block in totals])
+    def _pool(self, submit: Any, pool: Pool, function: Any, *arguments: Any) -> Pool:
+        """A pool that one task makes."""
+        known = self.checkpoint.labels(pool.name)
+        labels, nodes = self.engine.parts(submit(function, known, *arguments))
 
-    def _in_blocks(self, pool: Pool) -> list[Nodes]:
-        """The nodes of a pool, in blocks that are not too large."""
-        stretches = list(blocks.slices(pool.size, self.most))
-        if len(stretches) > len(pool.nodes):
-            pool.nodes = [self.engine.submit(tasks.subset, pool.nodes[0], part) for part in stretches]
-        return [
-            Nodes(nodes, part.stop - part.start) for nodes, part in zip(pool.nodes, stretches, strict=True)
+        def collect() -> Labels:
+            found: Labels = self.engine.value(labels)
+            self.checkpoint.keep_labels(pool.name, found)
+            if not pool.parts:
+                self.progress("shards", pool.span[1], self.n)
+            return found
+
+        pool.nodes, pool.collect = [nodes], collect
+        return pool
+
+    def _pool_in_blocks(self, pool: Pool) -> Pool:
+        """A pool of more nodes than one task may have."""
+        for part in pool.parts:
+            stretches = list(blocks.slices(part.size, self.most))
+            if len(part.nodes) < len(stretches):  # one task made it, and it is large
+                part.nodes = [self.engine.submit(tasks.subset, part.nodes[0], some) for some in stretches]
+        sizes = [
+            some.stop - some.start for part in pool.parts for some in blocks.slices(part.size, self.most)
         ]
+        nodes = [Nodes(*node) for node in zip(pool.take_nodes(), sizes, strict=True)]
+
+        def steps() -> Steps:
+            labels = self.checkpoint.labels(pool.name)
+            if labels is None:
+                labels = yield from gather(self.engine, nodes, self.most)
+                self.checkpoint.keep_labels(pool.name, labels)
+            ends = np.cumsum([0, *sizes]).tolist()
+            shards = [
+                Shard(*span, block.problem, tasks.Recipe(0))
+                for block, span in zip(nodes, pairwise(ends), strict=True)
+            ]
+            totals = self._sums(shards, labels)
+            pool.nodes = [self.engine.submit(tasks.clusters, block) for block in totals]
+            return labels
+
+        pool.collect = self._errands.start(steps())
+        return pool
 
     def _know(self, labels: Labels) -> Known:
         """Sum up the clusters of labels 0..K-1."""
