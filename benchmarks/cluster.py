@@ -11,7 +11,6 @@ import argparse
 import time
 import warnings
 
-import dask
 import dask.array
 import numpy as np
 from distributed import Client, LocalCluster
@@ -28,11 +27,8 @@ def main():
     parser.add_argument("names", nargs="*", default=["clinc150", "tinyimagenet-50k"])
     parser.add_argument("--shards", nargs="+", type=int, default=[1, 4, 16])
     parser.add_argument("--orders", nargs="+", default=["given"], choices=["given", "random", "sorted"])
-    parser.add_argument("--plain", action="store_true", help="memory as dask sets it, not as docs advise")
     chosen = parser.parse_args()
     warnings.filterwarnings("ignore", "Sending large graph")  # the features, once
-    if not chosen.plain:
-        dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25})
     address = {"dashboard_address": None, "host": "127.0.0.1"}
     with LocalCluster(n_workers=2, threads_per_worker=1, **address) as cluster, Client(cluster) as client:
         for name in chosen.names:

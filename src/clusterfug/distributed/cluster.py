@@ -1,8 +1,12 @@
 """A dask cluster as the place where tasks run."""
 
+import ctypes
+import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from operator import itemgetter
 from typing import Any
 from uuid import uuid4
@@ -14,6 +18,7 @@ from distributed.comm.core import CommClosedError
 from clusterfug import blocks
 
 _PATIENCE = 20  # seconds to wait for a scheduler, and for its first worker
+_MMAP_THRESHOLD, _KEPT = -3, 1 << 25  # arrays up to this many bytes are not mapped afresh
 _LOST = (FutureCancelledError, ClosedClientError, CommClosedError)
 
 
@@ -31,7 +36,8 @@ class Cluster:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
         name = getattr(function, "__name__", type(function).__name__)
         with self._explained():
-            return self._client.submit(function, *arguments, key=f"clusterfug-{name}-{uuid4().hex}")
+            key = f"clusterfug-{name}-{uuid4().hex}"
+            return self._client.submit(keeping_memory, function, *arguments, key=key)
 
     def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
         return self.submit(on_all_cores, function, *arguments)
@@ -79,6 +85,24 @@ class Cluster:
                 f"the scheduler at {self._address} is gone: start it again and repeat the call; with a "
                 "checkpoint it goes on where it stopped"
             ) from error
+
+
+def keeping_memory(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Workers give memory back as soon as it is free, which makes fresh arrays slow: not before the end."""
+    libc = _glibc() if "MALLOC_TRIM_THRESHOLD_" in os.environ else None
+    if libc is None or "MALLOC_MMAP_THRESHOLD_" in os.environ:
+        return function(*arguments)
+    libc.mallopt(_MMAP_THRESHOLD, _KEPT)
+    try:
+        return function(*arguments)
+    finally:
+        libc.malloc_trim(0)
+
+
+@cache
+def _glibc() -> ctypes.CDLL | None:
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    return libc if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim") else None
 
 
 def on_all_cores(function: Callable[..., Any], *arguments: Any) -> Any:
