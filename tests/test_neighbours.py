@@ -66,6 +66,26 @@ def test_partners_that_rounding_mixes_up_are_put_in_order(seed):
     np.testing.assert_array_equal(found.ids, ids)
 
 
+@pytest.mark.parametrize("split", [1, 3, 20, 39])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_partners_on_the_other_side(monkeypatch, rng, split, dtype):
+    monkeypatch.setattr(exact, "_BLOCK", 8)
+    X = rng.normal(size=(40, 3)).astype(dtype)
+    costs = cost_matrix(X, 0.4)
+    costs[:split, :split] = costs[split:, split:] = -np.inf
+    found = exact.nearest(DenseProblem(X, 0.4), 4, split=split)
+    ids, best = naive(costs, min(4, split, 40 - split))
+    np.testing.assert_array_equal(found.ids, ids)
+    np.testing.assert_allclose(found.costs, best, rtol=1e-6)
+
+
+def test_equal_partners_on_the_other_side_by_index():
+    """More than are nominated: rows are searched again, beyond the split only."""
+    found = exact.nearest(DenseProblem(np.ones((50, 2), dtype=np.float32)), 2, split=20)
+    assert (found.ids[:20] == [20, 21]).all()
+    assert (found.ids[20:] == [0, 1]).all()
+
+
 def test_progress_counts_pairs_to_the_end(rng, monkeypatch):
     monkeypatch.setattr(exact, "_BLOCK", 16)
     seen = []

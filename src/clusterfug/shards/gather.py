@@ -54,6 +54,8 @@ def gather(engine: Engine, blocks: list[Nodes], most: int) -> Steps:
             renamed[called] = left[-1][joined]
             blocks.append(Nodes(nodes, len(first)))
         labels, names = renamed[labels], np.concatenate(left)
+        if len(names) == sum(map(len, groups)):  # attracted by no more than rounding
+            return compact(labels)
 
 
 def _solved(engine: Engine, blocks: list[Nodes], ends: Labels, group: Labels) -> tuple[Any, Any]:
