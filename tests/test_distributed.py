@@ -3,6 +3,7 @@
 import doctest
 import logging
 import os
+import platform
 import resource
 import signal
 import subprocess
@@ -21,10 +22,11 @@ from pyarrow import parquet
 from clusterfug import DenseProblem, GraphProblem, SolveManyError, distributed
 from clusterfug import dense_multicut as dense_multicut_here
 from clusterfug import solve_many as solve_many_here
+from clusterfug.distributed import cluster as cluster_module
 from clusterfug.distributed import dense_multicut, solve_many
-from clusterfug.distributed.cluster import Cluster
+from clusterfug.distributed.cluster import Cluster, keeping_memory
 from clusterfug.options import Task
-from clusterfug.shards import source
+from clusterfug.shards import source, tasks
 from clusterfug.shards.engine import Here
 from clusterfug.shards.solve import solve_files, solve_rows
 from clusterfug.shards.source import Files, solve_bytes
@@ -107,6 +109,17 @@ def assert_same(found, expected):
     assert 1 < found.n_clusters < N / 2  # there was something to decide
 
 
+MANY = {"threshold": 0.7, "memory_limit": limit(30)}
+
+
+@pytest.fixture(name="many")
+def many_clusters(tmp_path):
+    """A file of items in three times as many clusters as a task may have."""
+    path = tmp_path / "many.npy"
+    np.save(path, mixture(np.random.default_rng(1), N, 120))
+    return path
+
+
 # --- The same answers as here -----------------------------------------------------------------------
 
 
@@ -125,6 +138,69 @@ def test_files_give_the_labels_that_they_give_here(client, small_shards, tmp_pat
     assert_same(
         dense_multicut(where, 0.3, client=client, **options), dense_multicut_here(where, 0.3, **options)
     )
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("killed", [False, True])
+def test_more_clusters_than_a_task_may_have(client, small_shards, many, killed):
+    left = list(client.run(os.getpid).values())[:1] if killed else []
+
+    def kill(now, done, total):
+        if now == "moves" and left:
+            os.kill(left.pop(), signal.SIGKILL)
+
+    found = dense_multicut(many, client=client, callback=kill, **MANY)
+    assert not left
+    assert found.n_clusters > 3 * 30
+    assert found.trace[-1].join_optimal
+    assert_same(found, dense_multicut_here(many, **MANY))
+    client.wait_for_workers(2, timeout=60)
+
+
+@pytest.mark.large
+def test_what_began_here_ends_on_a_cluster(client, small_shards, monkeypatch, tmp_path, many):
+    """Stopped among the pools, which the two make in another order."""
+    whole, join, calls = dense_multicut_here(many, **MANY), tasks.join, []
+
+    def stop(*arguments):
+        calls.append(arguments)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        return join(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tasks, "join", stop)
+        with pytest.raises(KeyboardInterrupt):
+            dense_multicut_here(many, checkpoint=tmp_path / "kept", **MANY)
+    kept = {path.name for path in (tmp_path / "kept").iterdir()}
+    assert any(name.startswith("pool-") for name in kept)
+    assert "place.npz" not in kept
+    assert_same(dense_multicut(many, client=client, checkpoint=tmp_path / "kept", **MANY), whole)
+
+
+def faults_of_fresh_arrays():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        np.ones(1 << 17)  # too small for a huge page
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.large
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators are left alone")
+def test_workers_keep_the_memory_of_a_task_until_its_end(client):
+    for _ in range(2):  # not longer than that
+        plain = client.submit(faults_of_fresh_arrays, pure=False).result()
+        ours = Cluster(client).submit(faults_of_fresh_arrays).result()
+        assert ours < plain / 5
+
+
+def test_memory_is_left_alone_where_dask_does_not_set_it(monkeypatch):
+    def nobody():
+        raise AssertionError
+
+    monkeypatch.setattr(cluster_module, "_glibc", nobody)
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    assert keeping_memory(max, 1, 2) == 2
 
 
 @pytest.mark.large

@@ -18,7 +18,8 @@ from distributed.comm.core import CommClosedError
 from clusterfug import blocks
 
 _PATIENCE = 20  # seconds to wait for a scheduler, and for its first worker
-_MMAP_THRESHOLD, _KEPT = -3, 1 << 25  # arrays up to this many bytes are not mapped afresh
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # what mallopt calls them
+_KEPT, _USUAL = 1 << 25, 1 << 17  # bytes that glibc keeps in tasks of ours, and without being told
 _LOST = (FutureCancelledError, ClosedClientError, CommClosedError)
 
 
@@ -60,7 +61,7 @@ class Cluster:
 
     def wait(self, submitted: list[distributed.Future]) -> None:
         if submitted:
-            with self._explained():
+            with self._explained(), self._client.as_current():
                 distributed.wait(submitted, return_when="FIRST_COMPLETED")
 
     def ahead(self, submitted: Iterable[Any]) -> Iterable[Any]:
@@ -89,13 +90,17 @@ class Cluster:
 
 def keeping_memory(function: Callable[..., Any], *arguments: Any) -> Any:
     """Workers give memory back as soon as it is free, which makes fresh arrays slow: not before the end."""
-    libc = _glibc() if "MALLOC_TRIM_THRESHOLD_" in os.environ else None
-    if libc is None or "MALLOC_MMAP_THRESHOLD_" in os.environ:
+    told = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
+    libc = _glibc() if told.isdigit() and "MALLOC_MMAP_THRESHOLD_" not in os.environ else None
+    if libc is None:
         return function(*arguments)
-    libc.mallopt(_MMAP_THRESHOLD, _KEPT)
+    for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+        libc.mallopt(option, _KEPT)
     try:
         return function(*arguments)
     finally:
+        libc.mallopt(_TRIM_THRESHOLD, int(told))
+        libc.mallopt(_MMAP_THRESHOLD, _USUAL)
         libc.malloc_trim(0)
 
 
