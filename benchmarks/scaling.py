@@ -18,10 +18,12 @@ import time
 import numpy as np
 
 from clusterfug.shards import tasks
+from clusterfug.shards.gather import partners
+from clusterfug.shards.rounds import Scores
 from clusterfug.strength import Costs
 
 D = 128
-RECIPE = tasks.Recipe("rows", Costs(0.4))
+RECIPE = tasks.Recipe(0, Costs(0.4))
 MOST = 65_536
 CORES, NETWORK = 16, 1.25e9  # of a machine: cores, bytes per second
 
@@ -35,10 +37,10 @@ def main():
     print("| clusters | task | seconds | law | ns per unit | result |\n|---|---|---|---|---|---|")
     for clusters in chosen.clusters:
         law = measured(chosen.size, clusters, say=True)  # the last one holds
-    print("\n| items | clusters | machines | shards | pools | last pool | a round | network | in all |")
+    print("\n| items | clusters | machines | shards | pools | last join | a round | network | in all |")
     print("|---|---|---|---|---|---|---|---|---|")
     predict(2e6, 2e4, 2 / CORES, law)
-    for n, clusters in ((1e8, 1e4), (1e8, 1e5), (1e8, 1e6), (1e9, 1e5), (1e9, 1e6)):
+    for n, clusters in ((1e8, 1e4), (1e8, 1e5), (1e8, 1e6), (1e9, 1e5), (1e9, 1e6), (1e9, 1e7)):
         for machines in (1, 16, 256):
             predict(n, clusters, machines, law)
 
@@ -48,7 +50,7 @@ def measured(m, k, say=False):
     X, labels = mixture(m, k)
     ids, labels = np.unique(labels, return_inverse=True)
     totals = tasks.total(X, RECIPE, labels)
-    everything = totals, np.ones(len(ids), dtype=np.bool_)
+    everything = np.ones(len(ids), dtype=np.bool_)
     found = {}
 
     def law(name, units, text, function, *arguments):
@@ -69,8 +71,15 @@ def measured(m, k, say=False):
         print(f"| {k:,} | | | | | {nodes.n:,} nodes |")
     law("join", nodes.n**2 * D, "P² d", tasks.join, None, nodes)
     law("total", m * D, "m d", tasks.total, X, RECIPE, labels)
-    law("want", m * len(ids) * D, "m K d", tasks.want, X, RECIPE, labels, everything, False)
-    law("want, settled", m * D, "m d", tasks.want, X, RECIPE, labels, (totals, ~everything[1]), False)
+    half = nodes.n // 2
+    blocks = nodes.subset(slice(half)), nodes.subset(slice(half, 2 * half))
+    law("partners", half**2 * D, "B² d", partners, *blocks)
+    for name, units, text, changed in (
+        ("want", m * len(ids) * D, "m K d", everything),
+        ("want, settled", m * D, "m d", ~everything),
+    ):
+        scores = Scores(labels, changed[labels])
+        law(name, units, text, tasks.want, X, RECIPE, False, False, scores, totals, changed)
     return found
 
 
@@ -86,13 +95,16 @@ def unit(rows):
 
 
 def predict(n, k, machines, law):
-    """The model: work over all cores; the last pool on one machine; labels pass through one process."""
+    """The model: work over all cores, but pools that fit in a task; labels pass through one process."""
     cores = machines * CORES
-    group = max(2, MOST // k)  # pools that are joined at a time
-    joins = n / MOST / (group - 1) * (group * k) ** 2 if k < MOST else 2 * n * k
     shards = law["solve"] * n * MOST * D / cores
-    pools = law["join"] * joins * D / cores
-    last = law["join"] * (2 * k) ** 2 * D / min(cores, CORES)
+    if k < MOST:
+        group = max(2, MOST // k)  # pools that are joined at a time
+        pools = law["join"] * n / MOST / (group - 1) * (group * k) ** 2 * D / cores
+        last = law["join"] * (2 * k) ** 2 * D / min(cores, CORES)
+    else:  # n / k times two pools of k nodes, in blocks: all pairs are searched, groups are solved
+        pools = (law["partners"] * n / k * (2 * k) ** 2 / 2 + law["join"] * 2 * n * MOST) * D / cores
+        last = law["partners"] * k**2 / 2 * D / cores
     turn = (law["want"] * n * k * D + (law["total"] + law["want, settled"]) * n * D) / cores
     network = 1e9 * (2 * 4 * n + 8 * k * (D + 1) * np.log2(2 * max(1, machines))) / NETWORK
     total = shards + pools + last + 2 * turn + 10 * network

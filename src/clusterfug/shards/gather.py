@@ -31,17 +31,18 @@ class Nodes(NamedTuple):
 
     problem: Any
     size: int
+    kin: int | None = None  # nodes of blocks of one kin are known not to attract each other
 
 
 def gather(engine: Engine, blocks: list[Nodes], most: int) -> Steps:
     """In steps: labels 0..K-1 of the nodes of all blocks such that no two clusters gain by joining."""
     labels = np.arange(sum(block.size for block in blocks))
     names = labels  # of the nodes that may still join others, as labels call them
-    while True:
+    while any(block.kin is None or block.kin != blocks[0].kin for block in blocks):
         ids, costs = zip(*(yield _partners(engine, blocks)), strict=True)
         groups = grouped(Neighbours(np.concatenate(ids), np.concatenate(costs)), most)
         if not groups:
-            return compact(labels)
+            break
         ends = np.cumsum([0, *(block.size for block in blocks)])
         solved = [_solved(engine, blocks, ends, group) for group in groups]
         found = yield [submitted for submitted, _ in solved]
@@ -52,10 +53,11 @@ def gather(engine: Engine, blocks: list[Nodes], most: int) -> Steps:
             _, first = np.unique(joined, return_index=True)
             left.append(called[first])
             renamed[called] = left[-1][joined]
-            blocks.append(Nodes(nodes, len(first)))
+            blocks.append(Nodes(nodes, len(first), len(blocks)))
         labels, names = renamed[labels], np.concatenate(left)
         if len(names) == sum(map(len, groups)):  # attracted by no more than rounding
-            return compact(labels)
+            break
+    return compact(labels)
 
 
 def _solved(engine: Engine, blocks: list[Nodes], ends: Labels, group: Labels) -> tuple[Any, Any]:
@@ -73,6 +75,8 @@ def _partners(engine: Engine, blocks: list[Nodes]) -> list[Any]:
     starts = np.cumsum([0, *(block.size for block in blocks)])
     found: list[Any] = [None] * len(blocks)
     for one, other in combinations_with_replacement(range(len(blocks)), 2):
+        if blocks[one].kin is not None and blocks[one].kin == blocks[other].kin:
+            continue
         problems = [blocks[at].problem for at in dict.fromkeys((one, other))]
         both = engine.submit(partners, *problems)
         found[one] = engine.submit(best, found[one], both, 0, int(starts[other]))

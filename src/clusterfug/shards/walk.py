@@ -213,16 +213,18 @@ class Walk:
             if len(part.nodes) < len(stretches):  # one task made it, and it is large
                 part.nodes = [self.engine.submit(tasks.subset, part.nodes[0], some) for some in stretches]
         sizes = [
-            some.stop - some.start for part in pool.parts for some in blocks.slices(part.size, self.most)
+            (some.stop - some.start, kin)
+            for kin, part in enumerate(pool.parts)
+            for some in blocks.slices(part.size, self.most)
         ]
-        nodes = [Nodes(*node) for node in zip(pool.take_nodes(), sizes, strict=True)]
+        nodes = [Nodes(taken, *of) for taken, of in zip(pool.take_nodes(), sizes, strict=True)]
 
         def steps() -> Steps:
             labels = self.checkpoint.labels(pool.name)
             if labels is None:
                 labels = yield from gather(self.engine, nodes, self.most)
                 self.checkpoint.keep_labels(pool.name, labels)
-            ends = np.cumsum([0, *sizes]).tolist()
+            ends = np.cumsum([0, *(block.size for block in nodes)]).tolist()
             shards = [
                 Shard(*span, block.problem, tasks.Recipe(0))
                 for block, span in zip(nodes, pairwise(ends), strict=True)
