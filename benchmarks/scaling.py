@@ -102,11 +102,13 @@ def predict(n, k, machines, law):
         group = max(2, MOST // k)  # pools that are joined at a time
         pools = law["join"] * n / MOST / (group - 1) * (group * k) ** 2 * D / cores
         last = law["join"] * (2 * k) ** 2 * D / min(cores, CORES)
-    else:  # n / k times two pools of k nodes, in blocks: all pairs are searched, groups are solved
-        pools = (law["partners"] * n / k * (2 * k) ** 2 / 2 + law["join"] * 2 * n * MOST) * D / cores
+    else:  # n / k times two pools of k nodes, in blocks: one is searched for the other, groups are solved
+        pools = (law["partners"] * n / k * k**2 + law["join"] * 2 * n * MOST) * D / cores
         last = law["partners"] * k**2 / 2 * D / cores
     turn = (law["want"] * n * k * D + (law["total"] + law["want, settled"]) * n * D) / cores
-    network = 1e9 * (2 * 4 * n + 8 * k * (D + 1) * np.log2(2 * max(1, machines))) / NETWORK
+    # All sums to all machines, along a tree; or, in blocks, to every shard when its turn comes.
+    copies = np.log2(2 * max(1, machines)) if k < MOST else n / MOST / machines
+    network = 1e9 * (2 * 4 * n + 8 * k * (D + 1) * copies) / NETWORK
     total = shards + pools + last + 2 * turn + 10 * network
     times = (spoken(1e-9 * t) for t in (shards, pools, last, turn, network, total))
     where = f"{machines:g}" if machines >= 1 else f"{cores:g} cores"

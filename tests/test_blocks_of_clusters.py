@@ -11,6 +11,8 @@ from test_shards import check_optimal, cost_matrix, disturbed, problem_of, walk_
 
 from clusterfug import DenseProblem, blocks, dense_multicut
 from clusterfug.neighbours.exact import Neighbours
+from clusterfug.refinement.budget import Budget
+from clusterfug.refinement.multilevel import refine
 from clusterfug.shards import gather as gathering
 from clusterfug.shards import rounds, source, tasks
 from clusterfug.shards.engine import Errands, Here
@@ -125,6 +127,35 @@ def test_no_two_clusters_of_gathered_nodes_gain_by_joining(seed, size, most):
     np.fill_diagonal(between, 0)
     assert between.max() <= 1e-9
     assert problem.inside(labels) > 0
+
+
+def test_blocks_of_one_kin_are_not_searched_again(monkeypatch, rng):
+    """Two problems were solved: only pairs between them are new."""
+    X, _ = mixture(rng, 40, 6)
+    problem = DenseProblem(X, 0.3)
+    halves = [problem.subset(part) for part in (slice(0, 20), slice(20, 40))]
+    halves = [half.contract(refine(half, np.arange(20), Budget()).labels) for half in halves]
+    sizes, searched = [], gathering.partners
+
+    def seen(*blocks):
+        sizes.append([block.n for block in blocks])
+        return searched(*blocks)
+
+    monkeypatch.setattr(gathering, "partners", seen)
+    found = []
+    for kins in ((None, None), (0, 1)):
+        sizes.clear()
+        nodes = [
+            Nodes(half.subset(part), part.stop - part.start, kin)
+            for half, kin in zip(halves, kins, strict=True)
+            for part in blocks.slices(half.n, -(-half.n // 2))
+        ]
+        found.append((Errands(Here()).start(gather(Here(), nodes, 40))(), len(sizes)))
+    (all_pairs, many), (new_pairs, few) = found
+    np.testing.assert_array_equal(all_pairs, new_pairs)
+    assert (many, few) == (10, 4)
+    lone = Nodes(halves[0], halves[0].n, 0)
+    assert Errands(Here()).start(gather(Here(), [lone], 40))().tolist() == list(range(lone.size))
 
 
 def test_nodes_that_attract_nobody_stay_as_they_are():
