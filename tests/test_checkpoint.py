@@ -428,12 +428,12 @@ def test_what_a_checkpoint_keeps(tmp_path):
     assert json.loads((tmp_path / "c" / "run.json").read_text()) == settings
     with Checkpoint(tmp_path / "c", settings) as kept:
         assert kept.labels("pool-0-3").tolist() == [0, 0]
-        place = Place(np.array([1, 0, 1]), np.array([True, False]), 7)
+        place = Place(np.array([1, 0, 1]), np.array([True, False]), 7, True)
         kept.keep(place)
         assert kept.labels("pool-0-3") is None
     with Checkpoint(tmp_path / "c", settings) as kept:
-        labels, changed, turn = kept.place()
-        assert (labels.tolist(), changed.tolist(), turn) == ([1, 0, 1], [True, False], 7)
+        labels, changed, turn, exact = kept.place()
+        assert (labels.tolist(), changed.tolist(), turn, exact) == ([1, 0, 1], [True, False], 7, True)
         assert (labels.dtype, changed.dtype) == (np.int64, np.bool_)
     assert names(tmp_path / "c") == ["lock", "place.npz", "run.json"]
 

@@ -478,6 +478,28 @@ def test_a_lost_scheduler_is_one_line_and_a_checkpoint_goes_on(client, small_sha
 
 
 @pytest.mark.large
+def test_a_scheduler_that_is_lost_while_clusters_are_gathered(small_shards, monkeypatch, tmp_path, many):
+    waits, wait = [], Cluster.wait
+
+    def kill(self, submitted):
+        if not waits:
+            scheduler.kill()
+        waits.append(submitted)
+        wait(self, submitted)
+
+    monkeypatch.setattr(Cluster, "wait", kill)
+    with (
+        processes(tmp_path) as (address, scheduler),
+        dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+        Client(address, set_as_default=False) as doomed,
+        pytest.raises(ConnectionError, match="is gone: start it again and repeat the call") as caught,
+    ):
+        dense_multicut(many, client=doomed, **MANY)
+    assert waits
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.large
 @pytest.mark.parametrize(
     "kind",
     ["files", "chunks"],

@@ -5,14 +5,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
 import distributed
-from distributed.client import ClosedClientError, FutureCancelledError
+from distributed.client import ClosedClientError, FutureCancelledError, FuturesCancelledError
 from distributed.comm.core import CommClosedError
 
 from clusterfug import blocks
@@ -35,16 +35,18 @@ class Cluster:
         self._address = client.scheduler.address if client.scheduler else "the given address"
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
-        name = getattr(function, "__name__", type(function).__name__)
+        return self._submit(function.__name__, keeping_memory, function, *arguments)
+
+    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
         with self._explained():
-            key = f"clusterfug-{name}-{uuid4().hex}"
-            return self._client.submit(keeping_memory, function, *arguments, key=key)
+            return self._client.submit(function, *arguments, key=f"clusterfug-{name}-{uuid4().hex}")
 
     def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
         return self.submit(on_all_cores, function, *arguments)
 
     def parts(self, submitted: distributed.Future) -> tuple[distributed.Future, distributed.Future]:
-        return self.submit(itemgetter(0), submitted), self.submit(itemgetter(1), submitted)
+        first, second = (self._submit("part", itemgetter(at), submitted) for at in (0, 1))
+        return first, second
 
     def compute(self, delayed: list[Any]) -> list[distributed.Future]:
         """What dask knows how to compute, to be kept where it was computed."""
@@ -60,9 +62,12 @@ class Cluster:
         return bool(submitted.done())
 
     def wait(self, submitted: list[distributed.Future]) -> None:
-        if submitted:
-            with self._explained(), self._client.as_current():
-                distributed.wait(submitted, return_when="FIRST_COMPLETED")
+        with (
+            self._explained(),
+            self._client.as_current(),
+            suppress(FuturesCancelledError),  # they are done: asking for their value says why
+        ):
+            distributed.wait(submitted, return_when="FIRST_COMPLETED")
 
     def ahead(self, submitted: Iterable[Any]) -> Iterable[Any]:
         return list(submitted)

@@ -31,7 +31,7 @@ def nearest(problem: DenseProblem, k: int, progress: Progress | None = None, spl
     """The k partners of largest cost of every item; k is clipped to the number of others.
 
     With a split, items look for partners on the other side of it only: those before it among those from
-    there on, and the other way round.
+    there on, and the other way round; k is clipped to the number of items on the smaller side.
     """
     n = problem.n
     fewest = min(split, n - split) if split else n - 1

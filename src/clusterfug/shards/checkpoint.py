@@ -30,6 +30,7 @@ class Place(NamedTuple):
     labels: NDArray[np.int64]
     changed: NDArray[np.bool_]
     turn: int = 0
+    exact: bool = False  # the next round needs exact scores
 
 
 class Checkpoint:
@@ -101,7 +102,7 @@ class Checkpoint:
         if self._folder is None:
             return None
         with suppress(*_UNREADABLE), np.load(self._folder / _PLACE, allow_pickle=False) as kept:
-            return Place(kept["labels"], kept["changed"], int(kept["turn"]))
+            return Place(kept["labels"], kept["changed"], int(kept["turn"]), bool(kept["exact"]))
 
         return None
 

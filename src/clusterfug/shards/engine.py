@@ -83,12 +83,15 @@ class Errands:
 
         def result() -> Any:
             while steps not in self._results:
-                for other, tasks in list(self._waiting.items()):
-                    if all(map(self._engine.done, tasks)):
-                        self._go_on(other, [self._engine.value(task) for task in tasks])
-                if steps not in self._results:
-                    every = (task for tasks in self._waiting.values() for task in tasks)
-                    self._engine.wait([task for task in every if not self._engine.done(task)])
+                left = {
+                    one: [task for task in tasks if not self._engine.done(task)]
+                    for one, tasks in self._waiting.items()
+                }
+                ready = [one for one, tasks in left.items() if not tasks]
+                for one in ready:
+                    self._go_on(one, [self._engine.value(task) for task in self._waiting[one]])
+                if not ready:
+                    self._engine.wait([task for tasks in left.values() for task in tasks])
             return self._results.pop(steps)
 
         return result

@@ -66,12 +66,12 @@ def _solved(engine: Engine, blocks: list[Nodes], ends: Labels, group: Labels) ->
     for block, (start, end) in zip(blocks, pairwise(ends), strict=True):
         here = group[slice(*np.searchsorted(group, (start, end)))]
         if len(here):
-            parts.append(engine.submit(tasks.subset, block.problem, here - start))
+            parts.append(engine.submit(DenseProblem.subset, block.problem, here - start))
     return engine.parts(engine.submit(tasks.join, None, *parts))
 
 
 def _partners(engine: Engine, blocks: list[Nodes]) -> list[Any]:
-    """For every block the partners that attract its nodes most, in all blocks."""
+    """For every block the partners that attract its nodes most, in all blocks; the first at least."""
     starts = np.cumsum([0, *(block.size for block in blocks)])
     found: list[Any] = [None] * len(blocks)
     for one, other in combinations_with_replacement(range(len(blocks)), 2):

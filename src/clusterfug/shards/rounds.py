@@ -68,8 +68,10 @@ def score(problem: DenseProblem, exact: bool, scores: Scores, totals: Totals, ch
 
     `changed` are those that changed since all else was settled.
     """
-    lists, least = scores.found or (empty_lists(problem.n), np.zeros(problem.n))
-    lists, least = Lists(*(array.copy() for array in lists)), least.copy()
+    if scores.found is None:
+        lists, least = empty_lists(problem.n), np.zeros(problem.n)
+    else:
+        lists, least = Lists(*(array.copy() for array in scores.found[0])), scores.found[1].copy()
     first = totals.ids[0]
     lists.ids[:] -= first  # they are numbered from 0 here; others are out of range
     labels = scores.labels.astype(np.int64) - first
@@ -89,7 +91,8 @@ def want(problem: DenseProblem, scores: Scores, stirred_too: bool) -> Wanting:
     labels, stirred, found = scores
     assert found is not None
     lists, least = found
-    lists.bar[~stirred] = np.maximum(lists.bar, lists.stay)[~stirred]  # no other cluster attracts more
+    no_more = np.where(stirred, lists.bar, np.maximum(lists.bar, lists.stay))  # any other cluster attracts
+    lists = lists._replace(bar=no_more)
     items = np.flatnonzero((gains(lists) > least) | (stirred & stirred_too))
     few = lists._replace(**{name: getattr(lists, name)[items] for name in _PER_ITEM})
     return Wanting(items, problem.subset(items), labels[items].astype(np.int64), few)

@@ -1,39 +1,49 @@
 """Values that wait on disk: arrays in a file without a name, mapped into memory."""
 
+import errno
 import mmap
 import pickle
 import tempfile
 from typing import Any
 
-_LARGE = 1 << 20  # bytes; below, it is not worth it
+import numpy as np
+
+_ALIGNED = 64  # as fresh arrays are
+_LARGE = 1 << 18  # bytes of an array; below, it is not worth it
 
 
 def spilled(value: Any) -> Any:
-    """The same value with its arrays in a temporary file, if they are large; gone when nobody needs it.
+    """The same value with its large arrays in a temporary file; gone when nobody needs them.
 
     The system reads and drops pages of the file as it likes, so they are no memory that is used up. Whoever
     writes to the arrays writes to a copy of those pages.
     """
-    buffers: list[pickle.PickleBuffer] = []
-    pickled = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    views = [buffer.raw() for buffer in buffers]
-    ends = [0]
-    for view in views:
-        ends.append(-(-(ends[-1] + view.nbytes) // 64) * 64)  # aligned, as fresh arrays are
-    if ends[-1] < _LARGE:
+    large: list[memoryview] = []
+
+    def is_small(buffer: pickle.PickleBuffer) -> bool:
+        if buffer.raw().nbytes < _LARGE:
+            return True  # to be pickled with the rest
+        large.append(buffer.raw())
+        return False
+
+    pickled = pickle.dumps(value, protocol=5, buffer_callback=is_small)
+    if not large:
         return value
+    starts = np.cumsum([0, *(-(-view.nbytes // _ALIGNED) * _ALIGNED for view in large)]).tolist()
     try:
         with tempfile.TemporaryFile() as file:
-            for view, start in zip(views, ends, strict=False):
+            for view, start in zip(large, starts, strict=False):
                 file.seek(start)
                 file.write(view)
-            file.truncate(ends[-1])
+            file.truncate(starts[-1])
             file.flush()
-            mapped = memoryview(mmap.mmap(file.fileno(), ends[-1], access=mmap.ACCESS_COPY))
+            mapped = memoryview(mmap.mmap(file.fileno(), starts[-1], access=mmap.ACCESS_COPY))
     except OSError as error:
+        if error.errno == errno.EMFILE:  # every file that is mapped is an open one
+            return value
         raise OSError(
             f"cannot write to the folder for temporary files, {tempfile.gettempdir()}: "
             f"{error.strerror or error}; set TMPDIR to a folder with more room"
         ) from error
-    parts = [mapped[start : start + view.nbytes] for view, start in zip(views, ends, strict=False)]
+    parts = [mapped[start : start + view.nbytes] for view, start in zip(large, starts, strict=False)]
     return pickle.loads(pickled, buffers=parts)

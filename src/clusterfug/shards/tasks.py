@@ -87,14 +87,6 @@ def total(rows: Any, recipe: Recipe, labels: Few) -> Totals:
     return totals_of(problem_of(rows, recipe), labels.astype(np.int64))
 
 
-def stretch(totals: Totals, start: int, stop: int) -> Totals:
-    return totals.stretch(start, stop)
-
-
-def some(totals: Totals, ids: NDArray[np.int64]) -> Totals:
-    return totals.of(ids)
-
-
 def worth(totals: Totals) -> Worth:
     return totals.worth
 
@@ -150,14 +142,10 @@ def clusters(totals: Totals) -> DenseProblem:
     return totals.clusters
 
 
-def subset(problem: DenseProblem, items: NDArray[np.int64] | slice) -> DenseProblem:
-    return problem.subset(items)
-
-
 def join_clusters(totals: Totals) -> NDArray[np.int64]:
     """Labels of the clusters: which of them are better off together."""
-    clusters = totals.clusters
-    return moves(clusters, multilevel(clusters, Budget()), Budget())[0]
+    nodes = totals.clusters
+    return moves(nodes, multilevel(nodes, Budget()), Budget())[0]
 
 
 def label_weightless(rows: Any, recipe: Recipe, labelled: Labelled, totals: Totals) -> Labelled:

@@ -1,7 +1,7 @@
 """From shards to a clustering: solve, pool, move, join. The walk is the same wherever tasks run.
 
-The walk itself holds one label per item, no rows and no sums: those are where tasks run. A task that is
-lost can be run again anywhere, since rows and labels are all it needs.
+The walk itself holds labels (and who attracts whom, of many clusters), no rows and no sums: those are where
+tasks run. A task that is lost can be run again anywhere, since rows and labels are all it needs.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from clusterfug import blocks
 from clusterfug.kernels import Progress
+from clusterfug.problem import DenseProblem
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import Refined
 from clusterfug.result import compact
@@ -22,7 +23,7 @@ from clusterfug.shards.checkpoint import Checkpoint, Place
 from clusterfug.shards.engine import Engine, Errands, Steps, tree
 from clusterfug.shards.gather import Nodes, gather
 from clusterfug.shards.rounds import Scores, decide
-from clusterfug.shards.totals import add, add_worths
+from clusterfug.shards.totals import Totals, add, add_worths
 
 _TOGETHER = 8  # sums of shards are added at a time
 _SHARES = (1.0, 0.5, 0.25, 0.0)  # of the moves of a round, tried one after the other until inside rises
@@ -57,10 +58,6 @@ class Pool:
     def __init__(self, span: tuple[int, int], parts: "list[Pool]") -> None:
         self.span, self.parts = span, parts
 
-    @classmethod
-    def of(cls, parts: "list[Pool]") -> "Pool":
-        return cls((parts[0].span[0], parts[-1].span[1]), parts)
-
     @property
     def name(self) -> str:
         """What a checkpoint calls it."""
@@ -69,7 +66,9 @@ class Pool:
     @cached_property
     def labels(self) -> Labels:
         """Of the items of a shard, or of the nodes of other pools."""
-        return self.collect()
+        labels = self.collect()
+        del self.collect  # and with it where they were
+        return labels
 
     @cached_property
     def size(self) -> int:
@@ -140,14 +139,9 @@ class Walk:
         if known.all_pairs > known.inside:
             place = Place(np.zeros_like(place.labels), np.ones(1, dtype=np.bool_), place.turn)
             known = self._know(place.labels)
-        exact = False
         while not self.budget.over():
             if place.changed.any():
-                before = place.labels
-                place, known = self._round(place, known, exact)
-                exact = (
-                    place.labels is before
-                )  # nobody moved; if somebody is not sure, bounds are not enough
+                place, known = self._round(place, known)
             else:
                 joined = self._joined(known.totals, len(place.changed))
                 if int(joined.max()) + 1 == len(joined):
@@ -177,7 +171,7 @@ class Walk:
                 yield self._pool(self.engine.submit, Pool((start, stop), []), tasks.solve, *shard)
 
         def join(parts: list[Pool], submit: Any = self.engine.submit) -> Pool:
-            pool = Pool.of(parts)
+            pool = Pool((parts[0].span[0], parts[-1].span[1]), parts)
             if sum(part.size for part in parts) > 2 * self.most:
                 return self._pool_in_blocks(pool)
             return self._pool(submit, pool, tasks.join, *pool.take_nodes())
@@ -211,7 +205,8 @@ class Walk:
         for part in pool.parts:
             stretches = list(blocks.slices(part.size, self.most))
             if len(part.nodes) < len(stretches):  # one task made it, and it is large
-                part.nodes = [self.engine.submit(tasks.subset, part.nodes[0], some) for some in stretches]
+                (nodes,) = part.nodes
+                part.nodes = [self.engine.submit(DenseProblem.subset, nodes, some) for some in stretches]
         sizes = [
             (some.stop - some.start, kin)
             for kin, part in enumerate(pool.parts)
@@ -254,7 +249,7 @@ class Walk:
                     yield [totals]
                 else:
                     yield [
-                        self.engine.submit(tasks.stretch, totals, part.start, part.stop)
+                        self.engine.submit(Totals.stretch, totals, part.start, part.stop)
                         for part in stretches
                     ]
 
@@ -278,12 +273,12 @@ class Walk:
                     result = self.engine.submit(
                         tasks.label_weightless, shard.rows, shard.recipe, result, block
                     )
-                yield self.engine.parts(result)[0]
+                yield result
 
-        parts = [self.engine.value(part) for part in self.engine.ahead(labelled())]
+        parts = [self.engine.value(part)[0] for part in self.engine.ahead(labelled())]
         return np.concatenate(parts).astype(np.int64)
 
-    def _wanting(self, place: Place, totals: list[Any], exact: bool, stirred_too: bool) -> Iterator[Any]:
+    def _wanting(self, place: Place, totals: list[Any], stirred_too: bool) -> Iterator[Any]:
         """Who wants to move, for every shard."""
         stretches = blocks.slices(len(place.changed), self.most)
         changed = [self.engine.submit(tasks.same, place.changed[part]) for part in stretches]
@@ -291,13 +286,12 @@ class Walk:
         for shard in self.shards:
             labels = self._few(shard, place.labels)
             scores = Scores(labels, place.changed[labels])
+            told = shard.rows, shard.recipe, place.exact
             for scene in scenes:
-                scores = self.engine.submit(tasks.score, shard.rows, shard.recipe, exact, scores, *scene)
-            yield self.engine.submit(
-                tasks.want, shard.rows, shard.recipe, exact, stirred_too, scores, *last
-            )
+                scores = self.engine.submit(tasks.score, *told, scores, *scene)
+            yield self.engine.submit(tasks.want, *told, stirred_too, scores, *last)
 
-    def _round(self, place: Place, known: Known, exact: bool = False) -> tuple[Place, Known]:
+    def _round(self, place: Place, known: Known) -> tuple[Place, Known]:
         """One round of moves: all shards say who wants to move, and those decide together.
 
         If they are too many for one task, they decide in groups that do not know of each other. If those
@@ -319,7 +313,7 @@ class Walk:
 
         submitted = (
             (found, self.engine.submit(tasks.who, found))
-            for found in self._wanting(place, known.totals, exact, few)
+            for found in self._wanting(place, known.totals, few)
         )
         for shard, (found, asked) in zip(self.shards, self.engine.ahead(submitted), strict=True):
             who = self.engine.value(asked)
@@ -338,8 +332,8 @@ class Walk:
             proposed[who] = np.where(labels < k, labels, labels - k + new)  # alone, each group by itself
             new = max(new, int(proposed[who].max(initial=0)) + 1)
             unsettled[still] = True
-        if exact and np.array_equal(proposed, place.labels):
-            unsettled[:] = False  # whoever was not sure has looked at all clusters
+        if place.exact and np.array_equal(proposed, place.labels):
+            unsettled[:] = False  # nobody gains by more than rounding
         return self._accepted(place, known, proposed, unsettled, [who for who, _ in groups])
 
     def _of(self, totals: list[Any], wanting: list[Any]) -> list[Any]:
@@ -349,7 +343,7 @@ class Walk:
         asked = [self.engine.submit(tasks.where, found) for found in wanting]
         ids = np.unique(np.concatenate([self.engine.value(one) for one in asked]))
         return [
-            self.engine.submit(tasks.some, block, ids[here])
+            self.engine.submit(Totals.of, block, ids[here])
             for block, here in ((totals[at], ids // self.most == at) for at in range(len(totals)))
             if here.any()
         ]
@@ -364,8 +358,8 @@ class Walk:
     ) -> tuple[Place, Known]:
         """All moves together, or as many of them as it takes for inside to rise."""
         wanted = place.labels != proposed
-        if not wanted.any():
-            return Place(place.labels, unsettled, place.turn + 1), known
+        if not wanted.any():  # whoever is not sure yet needs exact scores
+            return Place(place.labels, unsettled, place.turn + 1, bool(unsettled.any())), known
         changed = np.zeros(max(len(place.changed), int(proposed.max()) + 1), dtype=np.bool_)
         chance = np.random.default_rng(place.turn).random(self.n)
         for share in _SHARES:
