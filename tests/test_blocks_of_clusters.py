@@ -21,6 +21,7 @@ from clusterfug.shards.engine import Errands, Here
 from clusterfug.shards.gather import Nodes, best, gather, grouped, partners
 from clusterfug.shards.spill import spilled
 from clusterfug.shards.totals import totals_of
+from clusterfug.shards.walk import Pool
 
 
 @pytest.fixture(autouse=True)
@@ -418,6 +419,15 @@ def test_values_on_disk_are_the_same(rng):
 def test_small_values_stay_where_they_are():
     value = (np.arange(10), "text")
     assert spilled(value) is value
+
+
+def test_labels_are_asked_for_once():
+    """And what they were asked from, a future on a cluster, is let go."""
+    pool, asked = Pool((3, 6), []), []
+    pool.collect = lambda: asked.append(1) or np.array([0, 1, 0])
+    assert (pool.size, pool.labels.tolist(), pool.name) == (2, [0, 1, 0], "shard-3-6")
+    assert asked == [1]
+    assert "collect" not in vars(pool)
 
 
 def test_a_file_goes_with_its_large_arrays():
