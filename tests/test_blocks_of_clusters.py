@@ -88,6 +88,13 @@ def test_who_attracts_each_other_is_in_one_group():
     assert groups_of(edges(5), 4) == []
 
 
+def test_groups_are_packed_as_full_as_they_may_be():
+    pairs = [(at, at + 1, 1.0) for at in range(0, 12, 2)]
+    assert groups_of(edges(12, *pairs), 4) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert groups_of(edges(12, *pairs), 5) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert groups_of(edges(12, *pairs), 6) == [list(range(6)), list(range(6, 12))]
+
+
 def test_strong_attractions_come_first_and_nobody_with_a_partner_is_left_out():
     chain = edges(4, (0, 1, 1.0), (1, 2, 9.0), (2, 3, 2.0))
     assert groups_of(chain, 2) == [[0], [1, 2], [3]]
@@ -440,17 +447,20 @@ def test_a_file_goes_with_its_large_arrays():
     assert mappings() == before - 1
 
 
-def test_where_no_more_files_can_be_open_values_stay_in_memory():
-    big = np.zeros(200_000)
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.dup(0)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+def test_files_are_left_for_others():
+    """Half of what a process may have open: what comes later stays in memory."""
+    limits, room = resource.getrlimit(resource.RLIMIT_NOFILE), open_files() + 10
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * room, limits[1]))
     try:
-        found = spilled(big)
+        values = [spilled(np.full(200_000, at)) for at in range(2 * room)]
+        assert open_files() < 2 * room
+        assert [value.flags.owndata for value in values] == [False] * room + [True] * room
+        assert [value[0] for value in values] == list(range(2 * room))
+        del values[0]
+        gc.collect()
+        assert not spilled(np.zeros(200_000)).flags.owndata
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert found is big
 
 
 def open_files():
