@@ -238,6 +238,24 @@ def test_exact_scores_are_costs(rng):
         assert exact or (lists.costs > expected + 1e-9).all()  # upper bounds
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_outsiders_know_the_clusters_that_changed_and_a_bar_for_all_others(rng, exact):
+    """No cluster that did not change attracts more than their own."""
+    problem, labels = disturbed(rng)
+    problem = DenseProblem(problem.rows.features.astype(np.float32), 0.25)
+    totals, outsiders = totals_of(problem, labels), 0
+    to = cost_matrix(problem) @ np.eye(5)[labels]
+    for c in range(5):
+        found = want(problem, labels, totals, np.arange(5) == c, False, exact=exact)
+        for at, item in enumerate(found.items):
+            if labels[item] != c:
+                outsiders += 1
+                assert found.lists.ids[at, : found.lists.length[at]].tolist() == [c]
+                assert found.lists.bar[at] == found.lists.stay[at]
+                assert (abs(found.lists.costs[at, 0] - to[item, c]) < 1e-12) == exact
+    assert outsiders > 0
+
+
 @pytest.mark.parametrize("to_the_end", [False, True])
 def test_items_need_the_clusters_of_their_lists_only(rng, to_the_end):
     problem = problem_of(rng, 60, clusters=12, noise=1.0)
