@@ -14,8 +14,8 @@ from clusterfug import DenseProblem, blocks, dense_multicut
 from clusterfug.neighbours.exact import Neighbours
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import refine
+from clusterfug.shards import engine, rounds, source, tasks
 from clusterfug.shards import gather as gathering
-from clusterfug.shards import rounds, source, tasks
 from clusterfug.shards.checkpoint import Checkpoint
 from clusterfug.shards.engine import Errands, Here
 from clusterfug.shards.gather import Nodes, best, gather, grouped, partners
@@ -416,9 +416,11 @@ def test_items_without_weight_find_the_most_similar_of_many_clusters(rng):
     X, truth = np.eye(24)[np.arange(96) % 24] + 0.02 * rng.normal(size=(96, 24)), np.arange(96) % 24
     weight = np.ones(96)
     weight[::7] = 0
-    result = dense_multicut(X, 0.4, sample_weight=weight, memory_limit=limit(8, 24))
-    assert result.n_clusters == 24
-    assert clusters_of(result.labels) == clusters_of(truth)
+    for first in (0, 1):  # the first block of clusters has items without weight, or not
+        weight[:24] = first
+        result = dense_multicut(X, 0.4, sample_weight=weight, memory_limit=limit(8, 24))
+        assert result.n_clusters == 24
+        assert clusters_of(result.labels) == clusters_of(truth)
 
 
 # On disk
@@ -504,6 +506,19 @@ def test_only_limited_memory_goes_to_disk():
     big = np.zeros(200_000)
     assert Here().submit(tasks.same, big) is big
     assert not Here(limited=True).submit(tasks.same, big).flags.owndata
+
+
+@pytest.mark.parametrize("kind", ["array", "path"])
+def test_a_memory_limit_sends_what_waits_to_disk(monkeypatch, rng, tmp_path, kind):
+    X, _ = mixture(rng, 60, 10)
+    np.save(tmp_path / "x.npy", X)
+    given, seen = X if kind == "array" else tmp_path / "x.npy", []
+    monkeypatch.setattr(engine, "spilled", lambda value: seen.append(value) or value)
+    dense_multicut(given, memory_limit=limit(8, 8))
+    assert seen
+    seen.clear()
+    dense_multicut(given, checkpoint=tmp_path / "kept")
+    assert not seen
 
 
 def test_no_room_on_disk_is_one_line(monkeypatch):

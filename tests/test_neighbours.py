@@ -52,6 +52,7 @@ def test_near_ties_below_single_precision_are_told_apart():
     found = exact.nearest(DenseProblem(X, 0.0), 3)
     assert found.ids[0].tolist() == [55, 57, 1]
     assert found.costs[0].tolist() == [ulp, ulp, 0]
+    assert exact.nearest(DenseProblem(X, 0.0), 3, split=1).ids[0].tolist() == [55]
 
 
 @pytest.mark.parametrize("seed", range(5))
