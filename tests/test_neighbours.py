@@ -82,7 +82,14 @@ def test_partners_on_the_other_side(monkeypatch, rng, split, dtype):
 
 def test_equal_partners_on_the_other_side_by_index():
     """More than are nominated: rows are searched again, beyond the split only."""
-    found = exact.nearest(DenseProblem(np.ones((50, 2), dtype=np.float32)), 2, split=20)
+    X = np.ones((50, 2), dtype=np.float32)
+    for longer in (slice(0, 20), slice(20, 50)):  # those attract each other more
+        X[:] = 1
+        X[longer] = 2
+        check_equal_partners(exact.nearest(DenseProblem(X), 2, split=20))
+
+
+def check_equal_partners(found):
     assert (found.ids[:20] == [20, 21]).all()
     assert (found.ids[20:] == [0, 1]).all()
 
