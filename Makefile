@@ -19,7 +19,7 @@ test-compiled: .venv/installed-dev
 	.venv/bin/python -m coverage run -m pytest
 
 test-interpreted: .venv/installed-dev
-	NUMBA_DISABLE_JIT=1 CLUSTERFUG_DATA= .venv/bin/python -m coverage run -m pytest -q -m "not large"
+	NUMBA_DISABLE_JIT=1 CLUSTERFUG_DATA= .venv/bin/python -m coverage run -m pytest -q -m kernels
 
 # On a machine with a CUDA GPU, by its own Python with its own torch and pytest: nothing is installed.
 test-gpu:

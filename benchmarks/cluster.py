@@ -17,7 +17,6 @@ from distributed import Client, LocalCluster
 from measure import data
 
 from clusterfug import dense_multicut
-from clusterfug.distributed import dense_multicut as dense_multicut_on
 
 THRESHOLD = 0.4
 
@@ -33,7 +32,7 @@ def main():
     with LocalCluster(n_workers=2, threads_per_worker=1, **address) as cluster, Client(cluster) as client:
         for name in chosen.names:
             X = data(name)
-            alone, seconds = timed(lambda X=X: dense_multicut(X, THRESHOLD))
+            alone, seconds = timed(lambda X=X: dense_multicut(X, THRESHOLD, metric="inner_product"))
             print(f"{name}, one process: {seconds:.1f} s, inside {alone.inside:,.0f}", flush=True)
             for order in chosen.orders:
                 rows = ordered(X, alone.labels, order)
@@ -52,7 +51,7 @@ def ordered(X, labels, order):
 def report(X, count, order, inside, seconds, client):
     chunks = (-(-len(X) // count), X.shape[1])
     held = dask.array.from_array(X, chunks=chunks).persist()
-    result, taken = timed(lambda: dense_multicut_on(held, THRESHOLD, client=client))
+    result, taken = timed(lambda: dense_multicut(held, THRESHOLD, metric="inner_product", client=client))
     print(
         f"  {count:3} shards, {order}: {taken:.1f} s ({taken / seconds:.2f} of one process), inside "
         f"{result.inside:,.0f} ({result.inside / inside:.2%}), {result.n_clusters:,} clusters; "

@@ -36,12 +36,12 @@ from sklearn.datasets import load_digits
 from clusterfug import dense_multicut
 def status(key):
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(key))
-dense_multicut(load_digits().data.astype(np.float32), algorithm="dgaec-inc")
+dense_multicut(load_digits().data.astype(np.float32), 0.4, algorithm="dgaec-inc", metric="inner_product")
 before = status("VmRSS")
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")  # forget the peak so far
 X = np.load(sys.argv[1]).astype(np.float32)
-dense_multicut(X, 0.4, algorithm="dgaec-inc")
+dense_multicut(X, 0.4, algorithm="dgaec-inc", metric="inner_product")
 print(json.dumps([status("VmHWM") - before, X.nbytes]))
 """
 
@@ -71,8 +71,8 @@ def main():
 
 
 def agreement(name, X, threshold, algorithm):
-    dense_multicut(X[:100], threshold, algorithm=algorithm)  # load the kernels
-    result = dense_multicut(X, threshold, algorithm=algorithm)
+    dense_multicut(X[:100], threshold, algorithm=algorithm, metric="inner_product")  # load the kernels
+    result = dense_multicut(X, threshold, algorithm=algorithm, metric="inner_product")
     return {
         "data": name,
         "threshold": f"{threshold:g}",

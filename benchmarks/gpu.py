@@ -126,7 +126,7 @@ def measure(case, chosen, device):
     large = n > LARGE
 
     def solve(X):
-        return dense_multicut(X, case.threshold, device=device)
+        return dense_multicut(X, case.threshold, device=device, metric="inner_product")
 
     first_seconds, first = timed(lambda: solve(X[: n // 20] if large else X), device)
     forget_peak(device)
@@ -135,7 +135,9 @@ def measure(case, chosen, device):
     found = [result for _, result in runs]
     last = found[-1].trace[-1]
     peaked = peak(device)
-    auto_seconds, auto = timed(lambda: dense_multicut(X, "auto", device=device), device)
+    auto_seconds, auto = timed(
+        lambda: dense_multicut(X, "auto", device=device, metric="inner_product"), device
+    )
     print(f"  threshold chosen in {auto_seconds:.3f} s: {auto.n_clusters:,} clusters, {auto.choice.reason}")
     on_cpu = getattr(case, "on_cpu", {}) if not chosen.quick else {}
     return {
@@ -178,7 +180,7 @@ def stored(case, chosen, device):
     X, on_cpu = np.load(file).astype(np.float32), case.on_cpu["auto"]
     if chosen.quick:
         X = X[np.random.default_rng(0).permutation(len(X))[:250]]
-        on_cpu = dense_multicut(X, case.threshold).inside
+        on_cpu = dense_multicut(X, case.threshold, metric="inner_product").inside
     return torch.from_numpy(X).to(device), case.share * on_cpu
 
 
@@ -209,7 +211,7 @@ def many(chosen, device):
     ]
 
     def solve():
-        return solve_many(problems, threshold=0.25, device=device)
+        return solve_many(problems, threshold=0.25, device=device, metric="inner_product")
 
     by_size = np.argsort(sizes, kind="stable")
     some = by_size[np.linspace(0, count - 1, sample).round().astype(int)].tolist()
@@ -217,9 +219,10 @@ def many(chosen, device):
     forget_peak(device)
     runs = [timed(solve, device) for _ in range(min(chosen.repeat, 2))]
     found, memory = runs[-1][1], peak(device)
-    dense_multicut(problems[some[0]], 0.25, device=device)
+    dense_multicut(problems[some[0]], 0.25, device=device, metric="inner_product")
     alone_seconds, alone = timed(
-        lambda: [dense_multicut(problems[t], 0.25, device=device) for t in some], device
+        lambda: [dense_multicut(problems[t], 0.25, device=device, metric="inner_product") for t in some],
+        device,
     )
     last = [result.trace[-1] for result in found]
     pairs = (sizes.astype(float) ** 2).tolist()

@@ -18,7 +18,7 @@ edges = np.unique(np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1), axis=0)
 costs = rng.normal(size=len(edges))
 if solver == "clusterfug":
     from clusterfug import multicut
-    from clusterfug.graph import GraphProblem
+    from clusterfug.problems.graph import GraphProblem
     multicut([[0, 1]], [1.0])  # load the kernels
     graph = GraphProblem(edges, costs, n)
     solve = lambda: multicut(graph).labels

@@ -39,7 +39,7 @@ def main():
 
 
 def solve(X, threshold, algorithm, **keywords):
-    return dense_multicut(X, threshold, algorithm=algorithm, **keywords)
+    return dense_multicut(X, threshold, algorithm=algorithm, metric="inner_product", **keywords)
 
 
 if __name__ == "__main__":

@@ -16,15 +16,17 @@ import numpy as np
 from measure import data, digits, gemm, truth
 
 from clusterfug import DenseProblem, dense_multicut
-from clusterfug.solve import ALGORITHMS
+from clusterfug.solvers import SOLVERS
 
 
 def main():
     name, threshold, solver, repeat, clusters, out, *options = sys.argv[1:]
     X = digits() if name == "digits" else data(name)
     problem = DenseProblem(X, float(threshold))
-    if solver in ALGORITHMS:
-        keywords = {key: json.loads(value) for key, value in (option.split("=") for option in options)}
+    if solver in SOLVERS:
+        keywords = {"metric": "inner_product"} | {
+            key: json.loads(value) for key, value in (option.split("=") for option in options)
+        }
         warm = keywords | ({"time_limit": 0.5} if solver == "best" else {})
         dense_multicut(X[:300], float(threshold), algorithm=solver, **warm)  # load the kernels
         dense_multicut(X[:2500:2], float(threshold), algorithm=solver, **warm)

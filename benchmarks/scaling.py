@@ -17,13 +17,13 @@ import time
 
 import numpy as np
 
-from clusterfug.shards import tasks
-from clusterfug.shards.gather import partners
-from clusterfug.shards.rounds import Scores
-from clusterfug.strength import Costs
+from clusterfug.costs.models import Threshold
+from clusterfug.execution.sharded import tasks
+from clusterfug.execution.sharded.gather import partners
+from clusterfug.execution.sharded.rounds import Scores
 
 D = 128
-RECIPE = tasks.Recipe(0, Costs(0.4))
+RECIPE = tasks.Recipe(0, Threshold(0.4))
 MOST = 65_536
 CORES, NETWORK = 16, 1.25e9  # of a machine: cores, bytes per second
 

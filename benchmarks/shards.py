@@ -53,7 +53,7 @@ def unit(rows):
 def measure(X, truth, limit):
     peak = Peak()
     begin = time.perf_counter()
-    result = dense_multicut(X, THRESHOLD, memory_limit=limit, callback=peak.say)
+    result = dense_multicut(X, THRESHOLD, metric="inner_product", memory_limit=limit, callback=peak.say)
     seconds = time.perf_counter() - begin
     planted = DenseProblem(X, THRESHOLD).inside(truth)
     print(f"{len(X):,} x {D}, limit {limit / 1e6:,.0f} MB: {seconds:,.0f} s, peak {peak.megabytes:,} MB")

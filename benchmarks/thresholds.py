@@ -76,7 +76,7 @@ def main():
             rows[row["set"], row["method"]] = row
     few = planted("few", 0).X
     for X in (few[:300], few[::2]):  # load the kernels
-        dense_multicut(X, "auto")
+        dense_multicut(X, "auto", metric="inner_product")
     for name in names:
         if chosen.only is not None and not {name, family(name)} & {*chosen.only}:
             continue

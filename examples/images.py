@@ -24,10 +24,10 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from clusterfug import DenseMulticut, threshold_path
-from clusterfug.contact_sheet import contact_sheet, write_png
-from clusterfug.evaluation import evaluate
-from clusterfug.inspection import HIGH_MEAN_COSINE, inspect
-from clusterfug.instances.images import find
+from clusterfug.io.images import find
+from clusterfug.report.contact_sheet import contact_sheet, write_png
+from clusterfug.report.evaluation import evaluate
+from clusterfug.report.inspection import HIGH_MEAN_COSINE, inspect
 
 THRESHOLDS = np.arange(1, 9) / 10
 SIDE = 32  # dots of an image on the sheet

@@ -23,7 +23,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.preprocessing import normalize
 
 from clusterfug import DenseMulticut, threshold_path
-from clusterfug.evaluation import evaluate
+from clusterfug.report.evaluation import evaluate
 
 WORDS = r"\b(?=\d*[^\W\d_])[\w']{2,}"  # with a letter: don't and 401k are words, 12 is none
 STOP = """about am an and any are as at be been but by can could did do does for from get had has have how

@@ -94,7 +94,7 @@ EDGES, COSTS = [[0, 1], [1, 2]], [1.0, -1.0]
         (([[0, 1, 2]], [1.0]), ValueError, r"edges must have shape \(m, 2\), not \(1, 3\)"),
         ((EDGES,), ValueError, "costs are missing"),
         ((np.eye(3),), ValueError, "use DenseProblem.from_costs"),
-        ((np.empty((0, 2), dtype=int), []), ValueError, "no edges: say how many nodes"),
+        ((np.empty((0, 2), dtype=int), []), ValueError, "no edges: give its number of nodes"),
         ((EDGES, COSTS, 0), ValueError, "n_nodes must be at least 1"),
         ((EDGES, COSTS, 2**31), ValueError, "at most 2147483647 nodes and"),
         ((sparse.csr_array([[0, 1.0], [2.0, 0]]),), ValueError, r"entries \(0, 1\) and \(1, 0\) differ"),
@@ -103,7 +103,7 @@ EDGES, COSTS = [[0, 1], [1, 2]], [1.0, -1.0]
         ((sparse.coo_array([1.0, 2.0]),), ValueError, r"square, not \(2,\)"),
         ((sparse.csr_array([[0, np.nan], [np.nan, 0]]),), ValueError, "finite numbers: nan"),
         ((sparse.csr_array([[0, 1j], [0, 0]]),), TypeError, "real numbers, not complex128"),
-        ((sparse.csr_array((2, 2)), [1.0]), ValueError, "give nothing beside it"),
+        ((sparse.csr_array((2, 2)), [1.0]), ValueError, "leave out costs and n_nodes"),
     ],
 )
 def test_graph(arguments, error, message):

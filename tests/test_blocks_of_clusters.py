@@ -7,21 +7,22 @@ import tempfile
 
 import numpy as np
 import pytest
-from sharding import clusters_of, limit, mixture, separated
+from makers import clusters_of, limit, mixture, separated
 from test_shards import check_optimal, cost_matrix, disturbed, problem_of, walk_of, want
 
-from clusterfug import DenseProblem, blocks, dense_multicut
+from clusterfug import DenseProblem, dense_multicut
+from clusterfug.execution import threads
+from clusterfug.execution.sharded import engine, rounds, source, tasks
+from clusterfug.execution.sharded import gather as gathering
+from clusterfug.execution.sharded.checkpoint import Checkpoint
+from clusterfug.execution.sharded.engine import Errands, Here
+from clusterfug.execution.sharded.gather import Nodes, best, gather, grouped, partners
+from clusterfug.execution.sharded.spill import spilled
+from clusterfug.execution.sharded.totals import add_worths, totals_of
+from clusterfug.execution.sharded.walk import Pool
 from clusterfug.neighbours.exact import Neighbours
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import refine
-from clusterfug.shards import engine, rounds, source, tasks
-from clusterfug.shards import gather as gathering
-from clusterfug.shards.checkpoint import Checkpoint
-from clusterfug.shards.engine import Errands, Here
-from clusterfug.shards.gather import Nodes, best, gather, grouped, partners
-from clusterfug.shards.spill import spilled
-from clusterfug.shards.totals import add_worths, totals_of
-from clusterfug.shards.walk import Pool
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +50,7 @@ def test_what_blocks_are_worth_adds_up(rng):
 @pytest.mark.parametrize("costs", [{}, {"threshold": -0.3}, {"signature": [1, 1, -1, 1, 1, -1]}])
 def test_partners_are_those_that_attract_most(rng, size, costs):
     problem = problem_of(rng, noise=2.0, **costs)
-    nodes = [Nodes(problem.subset(part), part.stop - part.start) for part in blocks.slices(30, size)]
+    nodes = [Nodes(problem.subset(part), part.stop - part.start) for part in threads.slices(30, size)]
     matrix = cost_matrix(problem)
     np.fill_diagonal(matrix, -np.inf)
     found = [Here().value(part) for part in gathering._partners(Here(), nodes)]
@@ -135,7 +136,9 @@ def test_groups_are_not_too_large(rng, most):
 
 
 def gathered(problem, size, most):
-    nodes = [Nodes(problem.subset(part), part.stop - part.start) for part in blocks.slices(problem.n, size)]
+    nodes = [
+        Nodes(problem.subset(part), part.stop - part.start) for part in threads.slices(problem.n, size)
+    ]
     return Errands(Here()).start(gather(Here(), nodes, most))()
 
 
@@ -172,7 +175,7 @@ def test_blocks_of_one_kin_are_not_searched_again(monkeypatch, rng):
         nodes = [
             Nodes(half.subset(part), part.stop - part.start, kin)
             for half, kin in zip(halves, kins, strict=True)
-            for part in blocks.slices(half.n, -(-half.n // 2))
+            for part in threads.slices(half.n, -(-half.n // 2))
         ]
         found.append((Errands(Here()).start(gather(Here(), nodes, 40))(), len(sizes)))
     (all_pairs, many), (new_pairs, few) = found

@@ -28,7 +28,6 @@ from clusterfug.bounds.certificate import add_up
 from clusterfug.bounds.cycles import CyclePacker
 from clusterfug.bounds.groups import groups_of
 from clusterfug.bounds.packing import Packer
-from clusterfug.bounds.pairs import repulsion
 
 METHODS = ("trivial", "triangles")
 
@@ -149,7 +148,7 @@ def test_pairs_set_aside(rng):
     costs = cost_matrix(X, 0.2)
     i, j = np.triu_indices(len(X), 1)
     some = np.sort(rng.permutation(len(i))[:5000])
-    found = repulsion(DenseProblem(X, 0.2), np.stack([i[some], j[some]], 1))
+    found = DenseProblem(X, 0.2).repulsion(np.stack([i[some], j[some]], 1))
     np.testing.assert_allclose(found.aside, costs[i[some], j[some]], atol=1e-12)
     rest = np.delete(costs[i, j], some)
     assert found.total == pytest.approx(rest[rest < 0].sum(), rel=1e-12)
@@ -333,7 +332,7 @@ def forged(problem, pairs, triangles, amounts):
         np.array(triangles, dtype=np.int32),
         np.array(amounts, dtype=np.float64),
     )
-    value, error, residual = add_up(certificate, repulsion(problem, certificate.pairs))
+    value, error, residual = add_up(certificate, problem.repulsion(certificate.pairs))
     certificate = replace(certificate, residual=residual)
     return LowerBound(value - 2 * error, 2 * error, "triangles", certificate, 0.0)
 
@@ -610,7 +609,7 @@ def test_bad_input():
 def test_sum_of_a_certificate_is_not_lost_in_rounding(rng):
     problem = DenseProblem(clustered(rng, 100), 0.3)
     bound = lower_bound(problem)
-    total = add_up(bound.certificate, repulsion(problem, bound.certificate.pairs))
+    total = add_up(bound.certificate, problem.repulsion(bound.certificate.pairs))
     assert bound.rounding == 2 * total.error < 1e-9 * abs(bound.value)
     np.testing.assert_array_equal(total.residual, bound.certificate.residual)
 

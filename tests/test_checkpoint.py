@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sharding import limit, mixture
+from clusterfug.options import Task
+from makers import limit, mixture
 
 from clusterfug import DenseProblem, dense_multicut
-from clusterfug.instances import files
-from clusterfug.options import Task
-from clusterfug.shards import source, tasks
-from clusterfug.shards.checkpoint import Checkpoint, Place, digest
-from clusterfug.shards.engine import Here
-from clusterfug.shards.solve import solve_rows
+from clusterfug.execution.sharded import source, tasks
+from clusterfug.execution.sharded.checkpoint import Checkpoint, Place, digest
+from clusterfug.execution.sharded.engine import Here
+from clusterfug.execution.sharded.solve import solve_rows
+from clusterfug.io import files
 
 
 @pytest.fixture(autouse=True)
@@ -565,7 +565,7 @@ def test_a_full_disk_in_a_process_of_its_own(tmp_path, rng):
     X, _ = mixture(rng, 12_000, 10, d=4, noise=0.3)
     np.save(tmp_path / "x.npy", X.astype(np.float32))
     code = (
-        "import resource, sys; from clusterfug.cli import main; import clusterfug.shards.solve;"
+        "import resource, sys; from clusterfug.cli import main; import clusterfug.execution.sharded.solve;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)); main(sys.argv[1:])"
     )
     told = ["cluster", "x.npy", "-t", "0.4", "-a", "fast", "--memory-limit", "2MB", "-o", "l.npy"]

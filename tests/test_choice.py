@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from clusterfug.options import Task
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -22,11 +23,10 @@ from clusterfug import (
     solve_many,
     verify_bound,
 )
-from clusterfug.choice.clearest import CLEARLY
-from clusterfug.choice.items import items_of, silhouette
-from clusterfug.choice.wish import join
-from clusterfug.options import Task
 from clusterfug.result import agreement, number_by_first_appearance
+from clusterfug.selection.clearest import CLEARLY
+from clusterfug.selection.items import items_of, silhouette
+from clusterfug.selection.target import join
 
 USUAL = 0.6
 
@@ -167,9 +167,9 @@ def test_silhouette_is_a_mean_over_a_sample_a_few_rows_at_a_time(rng, monkeypatc
     X, y = separated(rng, 31, noise=0.5)
     few = items(X)
     whole = silhouette(few, y)
-    monkeypatch.setattr("clusterfug.choice.items._BLOCK", 9)
+    monkeypatch.setattr("clusterfug.selection.items._BLOCK", 9)
     assert silhouette(few, y) == pytest.approx(whole)
-    monkeypatch.setattr("clusterfug.choice.items._SAMPLE", 4)
+    monkeypatch.setattr("clusterfug.selection.items._SAMPLE", 4)
     taken = 0
 
     def rows(some):
@@ -253,7 +253,7 @@ def test_joins_are_those_of_a_loop_over_all_pairs(block, seed, n, data):
     strengths = rng.uniform(0.1, 3, size=n)
     expected, strictness = naive_join(sums @ sums.T, strengths, count)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clusterfug.choice.wish._BLOCK", block)
+        patch.setattr("clusterfug.selection.target._BLOCK", block)
         of, found = join(sums @ sums.T, strengths.copy(), count)
     assert len(np.unique(of)) == count
     same_clusters(of, expected)
@@ -413,7 +413,7 @@ def runs(monkeypatch):
         runs.append((options, dense_multicut(X, **options)))
         return runs[-1][1]
 
-    monkeypatch.setattr("clusterfug.choice.search.dense_multicut", note)
+    monkeypatch.setattr("clusterfug.selection.candidates.dense_multicut", note)
     return runs
 
 
@@ -671,7 +671,7 @@ def test_more_clusters_than_items_that_count_are_an_error(rng):
 def test_too_many_clusters_are_not_joined(rng, monkeypatch):
     """Where their similarities would not fit into memory; the nearest candidate it is."""
     X = rng.normal(size=(20, 5))
-    monkeypatch.setattr("clusterfug.choice.wish._MOST_JOINED", 1)
+    monkeypatch.setattr("clusterfug.selection.target._MOST_JOINED", 1)
     with pytest.warns(UserWarning, match="no strictness tried gives 1 clusters?: the nearest is") as caught:
         result = dense_multicut(X, n_clusters=1, algorithm="fast", bound=True)
     assert not_met(result, X, 1, 1).bound.value <= result.objective
@@ -922,7 +922,7 @@ def test_the_command_is_the_estimator(run, features, tmp_path, options, keywords
 
 def test_a_wish_that_is_not_met_and_advice_are_in_the_table(run, features, monkeypatch):
     path, X = features
-    monkeypatch.setattr("clusterfug.choice.wish._MOST_JOINED", 1)
+    monkeypatch.setattr("clusterfug.selection.target._MOST_JOINED", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the table says it, and nothing else does
         report = report_of(run, "cluster", path, "--n-clusters", 1)

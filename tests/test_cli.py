@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clusterfug import DenseMulticut, dense_multicut, multicut
-from clusterfug.instances import files
+from clusterfug.io import files
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from clusterfug.contact_sheet import contact_sheet, write_png
+from clusterfug.report.contact_sheet import contact_sheet, write_png
 
 
 def decode(data):

@@ -16,20 +16,21 @@ import dask.array as da
 import numpy as np
 import pyarrow
 import pytest
+from clusterfug.options import Task
 from distributed import Client, LocalCluster
 from pyarrow import parquet
 
-from clusterfug import DenseProblem, GraphProblem, SolveManyError, distributed
+from clusterfug import DenseProblem, GraphProblem, SolveManyError
 from clusterfug import dense_multicut as dense_multicut_here
 from clusterfug import solve_many as solve_many_here
-from clusterfug.distributed import cluster as cluster_module
-from clusterfug.distributed import dense_multicut, solve_many
-from clusterfug.distributed.cluster import Cluster, keeping_memory
-from clusterfug.options import Task
-from clusterfug.shards import source, tasks
-from clusterfug.shards.engine import Here
-from clusterfug.shards.solve import solve_files, solve_rows
-from clusterfug.shards.source import Files, solve_bytes
+from clusterfug.execution import dask as distributed
+from clusterfug.execution.dask import cluster as cluster_module
+from clusterfug.execution.dask import dense_multicut, solve_many
+from clusterfug.execution.dask.cluster import Cluster, keeping_memory
+from clusterfug.execution.sharded import source, tasks
+from clusterfug.execution.sharded.engine import Here
+from clusterfug.execution.sharded.solve import solve_files, solve_rows
+from clusterfug.execution.sharded.source import Files, solve_bytes
 
 N, D, ITEMS = 300, 8, 75
 QUIET = {"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "20s"}
@@ -571,7 +572,8 @@ def test_the_command_line_goes_on_after_a_lost_scheduler(cluster, tmp_path, rng)
 def test_the_command_line_says_in_one_line_that_workers_die(tmp_path, X):
     np.save(tmp_path / "x.npy", X)
     (tmp_path / "deadly.py").write_text(
-        "import os\nfrom clusterfug.shards.source import Stretch\nStretch.read = lambda self: os._exit(1)\n"
+        "import os\nfrom clusterfug.execution.sharded.source import Stretch\n"
+        "Stretch.read = lambda self: os._exit(1)\n"
     )
     with processes(tmp_path, allowed_failures=0, preload=tmp_path / "deadly.py") as (address, _):
         process = command(
@@ -898,7 +900,7 @@ def python(code, *arguments, **options):
 def test_an_address_that_is_none_does_no_harm():
     code = (
         "import dask.array, faulthandler\n"
-        "from clusterfug.distributed import dense_multicut\n"
+        "from clusterfug.execution.dask import dense_multicut\n"
         "X = dask.array.ones((4, 2))\n"
         "for client in ('localhost', 'http://127.0.0.1:1'):\n"
         "    try:\n        dense_multicut(X, client=client)\n"
@@ -913,7 +915,7 @@ def test_an_address_that_is_none_does_no_harm():
 
 def test_without_dask_the_error_says_what_to_install(saved):
     gone = "import sys; sys.modules['distributed'] = None\n"
-    done = python(gone + "import clusterfug.distributed")
+    done = python(gone + "import clusterfug.execution.dask")
     assert done.stderr.endswith("ImportError: a cluster needs dask: pip install 'clusterfug[dask]'\n")
     told = ("cluster", saved, "-t", "0.4", "--scheduler", "tcp://127.0.0.1:1")
     done = python(gone + "from clusterfug.cli import main; main()", *told)

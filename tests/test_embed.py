@@ -17,7 +17,7 @@ from PIL import Image
 
 from clusterfug.cli import main
 from clusterfug.embedding import MEAN, STD, embed
-from clusterfug.instances.images import find, labels_of_images, read_image
+from clusterfug.io.images import find, labels_of_images, read_image
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "embedding.md"
 WEIGHTS = np.random.default_rng(7).normal(size=(5, 3, 3, 3)).astype(np.float32)
@@ -498,7 +498,7 @@ def test_what_was_done_is_not_done_again(folder, model, tmp_path, monkeypatch):
         embed(folder, model, tmp_path / "x.npy", size=16, batch=4, callback=interrupt_at(8))
     read = []
     monkeypatch.setattr(
-        "clusterfug.instances.images.read_image",
+        "clusterfug.io.images.read_image",
         lambda path, *sizes: read.append(path.name) or read_image(path, *sizes),
     )
     embed(folder, model, tmp_path / "x.npy", size=16, batch=4)

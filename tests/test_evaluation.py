@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterfug import DenseProblem, evaluation
-from clusterfug.evaluation import evaluate
-from clusterfug.instances.files import write_labels
+from clusterfug import DenseProblem
+from clusterfug.io.files import write_labels
+from clusterfug.report import evaluation
+from clusterfug.report.evaluation import evaluate
 
 
 def entropy(counts, n):

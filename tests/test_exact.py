@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import exact_inside, objective, partitions, weighted_instance
 
-from clusterfug.bounds import branch, exact, program
-from clusterfug.bounds.exact import prove
-from clusterfug.bounds.program import Program
-from clusterfug.bounds.stars import violated
+from clusterfug.exact import branch, program
+from clusterfug.exact import prove as exact
+from clusterfug.exact.program import Program
+from clusterfug.exact.prove import prove
+from clusterfug.exact.stars import violated
 
 
 def optimum(costs):

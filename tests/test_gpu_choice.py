@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from clusterfug.options import Task
 
 from clusterfug import (
     DenseMulticut,
@@ -17,11 +18,10 @@ from clusterfug import (
     solve_many,
     verify_bound,
 )
-from clusterfug.choice.items import items_of, silhouette
-from clusterfug.gpu import neighbourhood as gpu
-from clusterfug.options import Task
+from clusterfug.costs.local import neighbourhood
+from clusterfug.execution.torch import neighbourhood as gpu
 from clusterfug.result import number_by_first_appearance
-from clusterfug.strength import neighbourhood
+from clusterfug.selection.items import items_of, silhouette
 
 WAYS = ({"threshold": "auto"}, {"threshold": "local"}, {"n_clusters": 7}, {"n_clusters": (20, 22)})
 
@@ -292,10 +292,10 @@ def test_labels_to_start_from(backend, blobs, threshold):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_features_that_do_not_fit_stay_where_they_are(backend, blobs, way, monkeypatch):
-    monkeypatch.setattr("clusterfug.gpu.pack.resident_bytes", lambda n, d, itemsize: 2**62)
-    monkeypatch.setattr("clusterfug.gpu.pack.streamed_bytes", lambda n, d: 1)
+    monkeypatch.setattr("clusterfug.execution.torch.pack.resident_bytes", lambda n, d, itemsize: 2**62)
+    monkeypatch.setattr("clusterfug.execution.torch.pack.streamed_bytes", lambda n, d: 1)
     if backend.type == "cpu":
-        monkeypatch.setattr("clusterfug.gpu.solve.check_memory", lambda *_, **__: None)
+        monkeypatch.setattr("clusterfug.execution.torch.solve.check_memory", lambda *_, **__: None)
     consistent(dense_multicut(blobs, device=backend, memory_limit=2**30, **way), blobs)
 
 

@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 import torch
+from clusterfug.options import Task
 from reference import best_single_change, cost_matrix
 
 from clusterfug import DenseProblem, dense_multicut
-from clusterfug.gpu import multilevel
-from clusterfug.gpu import operations as ops
-from clusterfug.gpu.clusters import Clusters
-from clusterfug.gpu.inputs import Item
-from clusterfug.gpu.moves import moves
-from clusterfug.gpu.neighbours import neighbours
-from clusterfug.gpu.pack import make
-from clusterfug.gpu.problem import TensorProblem
-from clusterfug.gpu.rounds import rounds
-from clusterfug.options import Task
+from clusterfug.execution.torch import multilevel
+from clusterfug.execution.torch import operations as ops
+from clusterfug.execution.torch.clusters import Clusters
+from clusterfug.execution.torch.inputs import Item
+from clusterfug.execution.torch.moves import moves
+from clusterfug.execution.torch.neighbours import neighbours
+from clusterfug.execution.torch.pack import make
+from clusterfug.execution.torch.problem import TensorProblem
+from clusterfug.execution.torch.rounds import rounds
 from clusterfug.refinement.budget import Budget
 
 SIZES = (70, 1, 300, 2, 9)  # of a pack

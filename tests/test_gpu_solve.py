@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from clusterfug.options import OURS, Task
 from reference import cost_matrix, objective
 
 from clusterfug import (
@@ -18,11 +19,10 @@ from clusterfug import (
     solve_many,
     threshold_path,
 )
-from clusterfug.gpu import device as devices
-from clusterfug.gpu.inputs import Item
-from clusterfug.gpu.pack import plan
-from clusterfug.graph import GraphProblem
-from clusterfug.options import OURS, Task
+from clusterfug.execution.torch import device as devices
+from clusterfug.execution.torch.inputs import Item
+from clusterfug.execution.torch.pack import plan
+from clusterfug.problems.graph import GraphProblem
 from clusterfug.refinement.strategies import STRATEGIES
 from clusterfug.result import number_by_first_appearance
 from clusterfug.segmentation import segment
@@ -252,10 +252,10 @@ def test_memory_is_estimated_before_any_work(backend, blobs):
 def test_features_that_do_not_fit_stay_where_they_are(backend, blobs, monkeypatch):
     X = np.repeat(blobs, 20, axis=0)
     expected = dense_multicut(X, device=backend)
-    monkeypatch.setattr("clusterfug.gpu.pack.resident_bytes", lambda n, d, itemsize: 2**62)
-    monkeypatch.setattr("clusterfug.gpu.pack.streamed_bytes", lambda n, d: 1)
+    monkeypatch.setattr("clusterfug.execution.torch.pack.resident_bytes", lambda n, d, itemsize: 2**62)
+    monkeypatch.setattr("clusterfug.execution.torch.pack.streamed_bytes", lambda n, d: 1)
     if backend.type == "cpu":
-        monkeypatch.setattr("clusterfug.gpu.solve.check_memory", lambda *_, **__: None)
+        monkeypatch.setattr("clusterfug.execution.torch.solve.check_memory", lambda *_, **__: None)
     result = dense_multicut(X, device=backend, memory_limit=2**30)
     assert result.inside == pytest.approx(expected.inside, rel=0.005)
 
@@ -264,7 +264,7 @@ def test_running_out_of_memory_is_one_line(backend, blobs, monkeypatch):
     def full(*_):
         raise torch.cuda.OutOfMemoryError("a long\nstory")
 
-    monkeypatch.setattr("clusterfug.gpu.solve.steps", full)
+    monkeypatch.setattr("clusterfug.execution.torch.solve.steps", full)
     with pytest.raises(
         MemoryError, match=r"ran out of memory: end other programs there.*memory_limit"
     ) as caught:
@@ -385,7 +385,7 @@ def problems(rng):
 
 @pytest.mark.parametrize("memory_limit", [None, 2**18])
 def test_packs_are_as_good_as_one_by_one(backend, problems, monkeypatch, memory_limit):
-    monkeypatch.setattr("clusterfug.gpu.pack.resident_bytes", lambda n, d, itemsize: 1000 * n)
+    monkeypatch.setattr("clusterfug.execution.torch.pack.resident_bytes", lambda n, d, itemsize: 1000 * n)
     more = [
         DenseProblem(problems[0] * 1e30, 0.5e60),  # is scaled
         DenseProblem(np.ones((30, 3)), 0.5),  # of another width
@@ -413,8 +413,8 @@ def test_packs_are_as_good_as_one_by_one(backend, problems, monkeypatch, memory_
 
 
 def test_packs_hold_what_fits_the_largest_first(backend, problems, monkeypatch):
-    monkeypatch.setattr("clusterfug.gpu.pack.resident_bytes", lambda n, d, itemsize: n)
-    monkeypatch.setattr("clusterfug.gpu.pack.STARTS", 1)
+    monkeypatch.setattr("clusterfug.execution.torch.pack.resident_bytes", lambda n, d, itemsize: n)
+    monkeypatch.setattr("clusterfug.execution.torch.pack.STARTS", 1)
     items = [Item(X, Task(), backend) for X in problems]
     assert list(plan(items, np.inf)) == [([5, 4, 1, 3, 0, 6, 2], False)]
     assert list(plan(items, 190)) == [([5], True), ([4, 1], False), ([3, 0, 6, 2], False)]

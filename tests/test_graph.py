@@ -10,7 +10,7 @@ from scipy import sparse
 
 from clusterfug import multicut
 from clusterfug.contraction import gaec as gaec_module
-from clusterfug.graph import GraphProblem
+from clusterfug.problems.graph import GraphProblem
 
 
 def full_matrix(edges, costs, n):
@@ -107,7 +107,7 @@ def test_a_graph_problem_is_used_as_it_is():
     graph = GraphProblem([[0, 1], [1, 2]], [1.0, -1.0])
     assert multicut(graph).labels.tolist() == [0, 0, 1]
     assert graph.objective([0, 0, 1]) == -1.0
-    with pytest.raises(ValueError, match="give nothing beside it"):
+    with pytest.raises(ValueError, match="leave out costs and n_nodes"):
         multicut(graph, [1.0])
 
 

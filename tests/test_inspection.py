@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from clusterfug.inspection import inspect
+from clusterfug.report.inspection import inspect
 
 
 def test_all_pairs_of_a_small_set(rng):

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from clusterfug.graph import GraphProblem
-from clusterfug.instances.classes import read_classes
-from clusterfug.instances.files import (
+from clusterfug.io.classes import read_classes
+from clusterfug.io.files import (
     Features,
     check_writable,
     read,
@@ -20,6 +19,7 @@ from clusterfug.instances.files import (
     write_instance,
     write_labels,
 )
+from clusterfug.problems.graph import GraphProblem
 
 ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".csv", ".parquet", ".txt")
 FINITE = {"allow_nan": False, "allow_infinity": False}
@@ -376,7 +376,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     (tmp_path / "l.npy").write_bytes(b"before")
-    monkeypatch.setattr("clusterfug.instances.files.save", fail)
+    monkeypatch.setattr("clusterfug.io.files.save", fail)
     with pytest.raises(OSError, match="disk full"):
         write_labels(tmp_path / "l.npy", np.arange(3))
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("l.npy", b"before")]

@@ -11,8 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from clusterfug import DenseProblem, SolveManyError, blocks, dense_multicut, multicut, solve_many
-from clusterfug.graph import GraphProblem
+from clusterfug import DenseProblem, SolveManyError, dense_multicut, multicut, solve_many
+from clusterfug.execution import threads
+from clusterfug.problems.graph import GraphProblem
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_the_largest_start_first_and_progress_counts_problems(features, monkeypa
         started.append(len(X))
         return dense_multicut(X, **options)
 
-    monkeypatch.setattr("clusterfug.many.dense_multicut", note)
+    monkeypatch.setattr("clusterfug.execution.batch.dense_multicut", note)
     seen = []
     solve_many(features, n_jobs=1, callback=lambda *call: seen.append(call))
     assert started == sorted(started, reverse=True)
@@ -115,13 +116,13 @@ def test_bad_options_fail_before_any_work(features, options, message):
 
 
 def test_a_thread_alone_deals_nothing_out_and_gives_blas_back():
-    before = blocks._blas().info()[0]["num_threads"]
-    threads = set()
-    with blocks.alone():
-        assert blocks._blas().info()[0]["num_threads"] == 1
-        blocks.each(lambda part: threads.add(threading.current_thread()), blocks.slices(10, 1))
-    assert threads == {threading.current_thread()}
-    assert blocks._blas().info()[0]["num_threads"] == before
+    before = threads._blas().info()[0]["num_threads"]
+    used = set()
+    with threads.alone():
+        assert threads._blas().info()[0]["num_threads"] == 1
+        threads.each(lambda part: used.add(threading.current_thread()), threads.slices(10, 1))
+    assert used == {threading.current_thread()}
+    assert threads._blas().info()[0]["num_threads"] == before
 
 
 @pytest.mark.large

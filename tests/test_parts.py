@@ -4,16 +4,16 @@ import json
 
 import numpy as np
 import pytest
-from sharding import mixture
+from makers import mixture
 
 from clusterfug import dense_multicut
-from clusterfug.preprocess import mean_feature, prepare
-from clusterfug.shards import source
+from clusterfug.costs.preprocessing import mean_feature, prepare
+from clusterfug.execution.sharded import source
 
 pytest.importorskip("pyarrow", reason="Parquet needs pyarrow, the extra [io]")
 from pyarrow import parquet
 
-from clusterfug.instances import tables
+from clusterfug.io import tables
 
 LIMIT = "9kB"  # 19 items of 6 features
 
@@ -171,18 +171,18 @@ def test_a_run_with_a_checkpoint_goes_on(run, folder, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("clusterfug.shards.tasks.join", interrupt)
+        patch.setattr("clusterfug.execution.sharded.tasks.join", interrupt)
         code, out, err = run(*told)
     assert (code, out, err) == (130, "", "clusterfug: interrupted; no output was written\n")
     assert not (tmp_path / "l.npy").exists()
     done = sum(name.startswith("shard-") for name in names(tmp_path / "c"))
     assert done > 1
     with monkeypatch.context() as patch:
-        patch.setattr("clusterfug.shards.tasks._solve", rest := Counted())
+        patch.setattr("clusterfug.execution.sharded.tasks._solve", rest := Counted())
         code, _, err = run(*told)
     assert (code, err) == (0, "")
     with monkeypatch.context() as patch:
-        patch.setattr("clusterfug.shards.tasks._solve", whole := Counted())
+        patch.setattr("clusterfug.execution.sharded.tasks._solve", whole := Counted())
         run(*told[:6], "--checkpoint", "d")
     assert rest.sizes == whole.sizes[done:]
     np.testing.assert_array_equal(np.load("l.npy"), in_memory(folder).labels)
@@ -204,7 +204,7 @@ class Counted:
     """Solves and notes how large what it solved was."""
 
     def __init__(self):
-        from clusterfug.shards import tasks
+        from clusterfug.execution.sharded import tasks
 
         self.solve, self.sizes = tasks._solve, []
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from clusterfug import dense_multicut, objective, threshold_path
-from clusterfug.plots import plot_path
+from clusterfug.report.plots import plot_path
 
 
 @pytest.fixture

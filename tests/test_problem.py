@@ -43,7 +43,7 @@ def test_objective_and_inside_by_pairs(seed, n, kind):
 def test_objective_in_many_calls_is_the_same(rng, monkeypatch):
     X, labels = rng.normal(size=(50, 3)), rng.integers(0, 9, size=50)
     whole = DenseProblem(X).objective(labels)
-    monkeypatch.setattr("clusterfug.problem._WORK", 8)
+    monkeypatch.setattr("clusterfug.problems.dense._WORK_PER_CALL", 8)
     assert DenseProblem(X).objective(labels) == pytest.approx(whole, rel=1e-12)
 
 

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterfug import DenseProblem, dense_multicut, multicut
-from clusterfug.graph import GraphProblem
-from clusterfug.refinement import graph_moves, moves
+from clusterfug.problems.graph import GraphProblem
+from clusterfug.refinement import candidate_lists
 from clusterfug.refinement.budget import Budget
-from clusterfug.refinement.iterated import neighbourhood, polish
+from clusterfug.refinement.iterated import polish, subproblem_around
 from clusterfug.refinement.kernighan_lin import kernighan_lin
 from clusterfug.refinement.multilevel import refine
-from clusterfug.refinement.part import ALONE, climb, part_of, put
+from clusterfug.refinement.part import ALONE, climb, make_part, move_node
 from clusterfug.refinement.shake import restore, shake
 from clusterfug.result import compact, number_by_first_appearance
 
@@ -113,7 +113,7 @@ def test_best_finds_the_optimum_of_an_integer_program(seed):
 @pytest.mark.parametrize("kind", ["normal", "whole", "close"])
 def test_a_list_of_nominees_never_hides_a_better_cluster(rng, monkeypatch, nominees, kind):
     """Many clusters, short lists, scores that single precision cannot tell apart: all moves are seen."""
-    monkeypatch.setattr(moves, "_NOMINEES", nominees)
+    monkeypatch.setattr(candidate_lists, "_N_CANDIDATES", nominees)
     n, trials = (30, 3) if INTERPRETED else (200, 40)
     for _ in range(trials):
         X = rng.integers(-2, 3, size=(n, 5)) if kind == "whole" else rng.normal(size=(n, 5))
@@ -121,7 +121,7 @@ def test_a_list_of_nominees_never_hides_a_better_cluster(rng, monkeypatch, nomin
             X = 10 + 1e-4 * X
         problem = DenseProblem(X.astype(np.float32), 500.0 if kind == "close" else 1.0)
         start = compact(rng.integers(0, n // 3, n))
-        labels, settled = moves.moves(problem, start, Budget())
+        labels, settled = problem.move_items(start, Budget())
         assert settled
         assert problem.inside(labels) > problem.inside(start)
         # What a node costs has a rounding error of about 1e-16 times 500 n.
@@ -130,7 +130,7 @@ def test_a_list_of_nominees_never_hides_a_better_cluster(rng, monkeypatch, nomin
 
 def test_more_items_want_to_be_alone_than_there_are_slots(rng):
     problem = DenseProblem(-np.eye(300), 0.1)  # everybody repels everybody
-    labels, settled = moves.moves(problem, np.zeros(300, dtype=np.int64), Budget())
+    labels, settled = problem.move_items(np.zeros(300, dtype=np.int64), Budget())
     assert settled
     assert len(np.unique(labels)) == 300
 
@@ -229,20 +229,20 @@ def test_a_part_keeps_its_table_and_takes_moves_back(seed, m):
     costs = rng.integers(-3, 4, size=(m, m)).astype(float)
     costs = np.triu(costs, 1) + np.triu(costs, 1).T
     labels = compact(rng.integers(0, m, size=m))
-    part = part_of(costs, labels, 1e-9)
+    part = make_part(costs, labels, 1e-9)
     before = part.labels.copy()
     for v in rng.integers(0, m, size=20):
         to = rng.choice([ALONE, part.labels[rng.integers(m)]])
         if to != part.labels[v] and not (to == ALONE and part.sizes[part.labels[v]] == 1):
-            put(part, v, to)
-        fresh = part_of(costs, part.labels, 1e-9)
+            move_node(part, v, to)
+        fresh = make_part(costs, part.labels, 1e-9)
         assert part.inside[0] == fresh.inside[0]
         assert sorted(part.sizes[part.sizes > 0]) == sorted(fresh.sizes[fresh.sizes > 0])
         for slot in np.unique(part.labels):
             assert part.table[slot].tolist() == costs[part.labels == slot].sum(axis=0).tolist()
     restore(part, before)
     assert part.labels.tolist() == before.tolist()
-    assert part.inside[0] == part_of(costs, before, 1e-9).inside[0]
+    assert part.inside[0] == make_part(costs, before, 1e-9).inside[0]
 
 
 @given(seed=seeds, m=st.integers(1, 14))
@@ -250,12 +250,12 @@ def test_climbing_kernighan_lin_and_shaking_never_lose(seed, m):
     rng = np.random.default_rng(seed)
     costs = rng.normal(size=(m, m))
     costs = np.triu(costs, 1) + np.triu(costs, 1).T
-    part = part_of(costs, rng.integers(0, m, size=m), 1e-9)
+    part = make_part(costs, rng.integers(0, m, size=m), 1e-9)
     inside = [part.inside[0]]
     for step in (lambda: climb(part, 0), lambda: kernighan_lin(part), lambda: shake(part, rng, 30)):
         step()
         inside.append(part.inside[0])
-        assert part_of(costs, part.labels, 1e-9).inside[0] == pytest.approx(part.inside[0], abs=1e-9)
+        assert make_part(costs, part.labels, 1e-9).inside[0] == pytest.approx(part.inside[0], abs=1e-9)
         assert reference.best_single_change(costs, part.labels)[0] <= 1e-8
     assert np.all(np.diff(inside) >= -1e-8)
 
@@ -265,7 +265,7 @@ def test_kernighan_lin_splits_what_no_single_move_does():
     costs = np.full((6, 6), -1.0)
     costs[:3, :3] = costs[3:, 3:] = 2.0
     np.fill_diagonal(costs, 0.0)
-    together = part_of(costs, np.zeros(6, dtype=np.int64), 1e-9)
+    together = make_part(costs, np.zeros(6, dtype=np.int64), 1e-9)
     climb(together, 0)
     assert len(np.unique(together.labels)) == 1  # a node costs 4 to its friends and -3 to the others
     kernighan_lin(together)
@@ -278,7 +278,7 @@ def test_kernighan_lin_exchanges_two_nodes():
     costs[0, 2] = costs[2, 0] = costs[1, 3] = costs[3, 1] = 3.0
     costs[0, 1] = costs[1, 0] = costs[2, 3] = costs[3, 2] = 2.0
     np.fill_diagonal(costs, 0.0)
-    part = part_of(costs, np.array([0, 0, 1, 1]), 1e-9)
+    part = make_part(costs, np.array([0, 0, 1, 1]), 1e-9)
     kernighan_lin(part)
     assert part.inside[0] == 6.0
 
@@ -286,7 +286,7 @@ def test_kernighan_lin_exchanges_two_nodes():
 def test_a_neighbourhood_is_worth_what_the_whole_is(rng):
     problem = DenseProblem(rng.normal(size=(200, 4)), 0.5)
     labels = compact(rng.integers(0, 6, size=200))  # clusters larger than their share: rests are one node
-    near = neighbourhood(problem, labels, 7, 30)
+    near = subproblem_around(problem, labels, 7, 30)
     assert len(near.part.labels) < len(near.items)
     before, inside = near.part.inside[0], problem.inside(labels)
     kernighan_lin(near.part)
@@ -299,7 +299,7 @@ def test_a_neighbourhood_is_worth_what_the_whole_is(rng):
 def test_a_neighbourhood_of_a_graph_is_worth_what_the_whole_is(rng):
     graph = random_graph(rng, 150, 0.1)
     labels = compact(rng.integers(0, 4, size=150))
-    near = neighbourhood(graph, labels, 3, 30)
+    near = subproblem_around(graph, labels, 3, 30)
     before, inside = near.part.inside[0], graph.inside(labels)
     kernighan_lin(near.part)
     after = labels.copy()
@@ -326,8 +326,8 @@ def test_moves_stop_when_the_time_is_up(rng):
     problem = DenseProblem(rng.normal(size=(50, 3)), 0.3)
     graph = random_graph(rng, 50, 0.3)
     labels = compact(rng.integers(0, 5, 50))
-    for road, instance in ((moves, problem), (graph_moves, graph)):
-        found, settled = road.moves(instance, labels, Budget(0.0))
+    for instance in (problem, graph):
+        found, settled = instance.move_items(labels, Budget(0.0))
         assert not settled
         assert found.tolist() == labels.tolist()
     result = dense_multicut(problem, algorithm="fast", time_limit=0)

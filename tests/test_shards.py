@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sharding import clusters_of, limit, mixture, separated
+from makers import clusters_of, limit, mixture, separated
 
-from clusterfug import DenseProblem, blocks, dense_multicut, lower_bound
+from clusterfug import DenseProblem, dense_multicut, lower_bound
 from clusterfug.checks import memory
+from clusterfug.execution import threads
+from clusterfug.execution.sharded import rounds, source, tasks, walk
+from clusterfug.execution.sharded.checkpoint import Checkpoint, Place
+from clusterfug.execution.sharded.engine import Here, tree
+from clusterfug.execution.sharded.totals import add, totals_of
+from clusterfug.execution.sharded.walk import Shard, Walk
 from clusterfug.refinement import strategies
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import refine
 from clusterfug.result import agreement, compact, number_by_first_appearance
-from clusterfug.shards import rounds, source, tasks, walk
-from clusterfug.shards.checkpoint import Checkpoint, Place
-from clusterfug.shards.engine import Here, tree
-from clusterfug.shards.totals import add, totals_of
-from clusterfug.shards.walk import Shard, Walk
 
 
 @pytest.fixture(autouse=True)
@@ -234,7 +235,7 @@ def test_inside_never_falls_from_round_to_round(monkeypatch, rng, size, most):
 def want(problem, labels, totals, changed, stirred_too, most=99, exact=False):
     """Who wants to move, from sums of so many clusters at a time."""
     scores = rounds.Scores(labels, changed[labels])
-    for part in blocks.slices(len(changed), most):
+    for part in threads.slices(len(changed), most):
         some = totals.stretch(part.start, part.stop)
         scores = rounds.score(problem, exact, scores, some, changed[part])
     return rounds.want(problem, scores, stirred_too)
@@ -712,7 +713,7 @@ def test_auto_polishes_what_fits_in_one_task(monkeypatch):
             assert known.inside >= before.inside - 1e-9
             found[algorithm, most] = known.inside
             if algorithm == "fast":
-                alone = refine(problem, strategies.or_all_together(problem, pooled.labels), Budget())
+                alone = refine(problem, strategies.or_single_cluster(problem, pooled.labels), Budget())
                 np.testing.assert_array_equal(refined.labels, alone.labels)
         assert found["auto", 40] >= found["fast", 40] - 1e-9
         gained += found["auto", 40] - found["fast", 40]

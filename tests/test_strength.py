@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference
+from clusterfug.options import ALGORITHMS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +17,7 @@ from clusterfug import (
     solve_many,
     verify_bound,
 )
-from clusterfug.options import ALGORITHMS
-from clusterfug.strength import neighbourhood
+from clusterfug.costs.local import neighbourhood
 
 
 def unit(X):

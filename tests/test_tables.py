@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from sharding import limit, mixture, separated
+from makers import limit, mixture, separated
 
 from clusterfug import dense_multicut
-from clusterfug.instances import tables
-from clusterfug.shards import source
-from clusterfug.shards.source import Files, Stretch
+from clusterfug.execution.sharded import source
+from clusterfug.execution.sharded.source import Files, Stretch
+from clusterfug.io import tables
 
 pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow, the extra [io]")
 from pyarrow import feather, parquet  # noqa: E402

@@ -66,7 +66,7 @@ def figure1():
 
 def figure2():
     X = polar([20, 48, 75, 110, 200, 230, 262, 330], [1.3, 1.7, 1.5, 1.2, 1.2, 1.6, 1.2, 1.1])
-    first = dense_multicut(X, 0.0, algorithm="dgaec-inc", k=2).merges[0]
+    first = dense_multicut(X, 0.0, algorithm="dgaec-inc", k=2, metric="inner_product").merges[0]
     i, j = int(first["i"]), int(first["j"])
     labels = np.arange(len(X))
     labels[labels == j] = i
@@ -101,7 +101,7 @@ def figure3():
     drawing, panels = figure(10, 3.8, 3)
     counts = []
     for axes, threshold in zip(panels, thresholds, strict=True):
-        result = dense_multicut(X, threshold, algorithm="best", max_iter=50)
+        result = dense_multicut(X, threshold, algorithm="best", max_iter=50, metric="inner_product")
         counts.append((threshold, result.n_clusters))
         for i, (x, y) in enumerate(X):
             colour = COLOURS[result.labels[i]]

@@ -24,7 +24,7 @@ def main():
     order = np.random.default_rng(0).permutation(len(X))
     seconds = {}
     for algorithm in ALGORITHMS:
-        dense_multicut(X[:200], algorithm=algorithm)  # load the kernels
+        dense_multicut(X[:200], 0.4, algorithm=algorithm, metric="inner_product")  # load the kernels
         for n in sizes:
             if algorithm == "gaec" and n > 20_000:
                 continue  # its matrix would not fit
@@ -32,7 +32,7 @@ def main():
             times = []
             for _ in range(1 if algorithm == "dgaec-inc" and n > 10_000 else 3):
                 start = time.perf_counter()
-                dense_multicut(part, algorithm=algorithm)
+                dense_multicut(part, 0.4, algorithm=algorithm, metric="inner_product")
                 times.append(time.perf_counter() - start)
             seconds[algorithm, n] = statistics.median(times)
             print(algorithm, n, round(seconds[algorithm, n], 3), flush=True)

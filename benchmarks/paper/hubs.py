@@ -21,7 +21,7 @@ HUBS = 40
 def main():
     full = is_full(__doc__, needs_data=False)
     sizes = (500, 1000, 2000, 4000, 8000) if full else (500, 1000, 2000, 4000)
-    dense_multicut(hubs(50), algorithm="dgaec-inc")  # load the kernels
+    dense_multicut(hubs(50), 0.4, algorithm="dgaec-inc", metric="inner_product")  # load the kernels
     rows = []
     for k in KS:
         seconds = []

@@ -7,29 +7,46 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clusterfug.bounds.bound import lower_bound
-    from clusterfug.bounds.certificate import Certificate, LowerBound, verify_bound
-    from clusterfug.choice.search import Choice
-    from clusterfug.estimator import DenseMulticut
-    from clusterfug.graph import GraphProblem
-    from clusterfug.many import SolveManyError, solve_many
-    from clusterfug.path import ThresholdPath, threshold_path
-    from clusterfug.problem import DenseProblem, objective
+    from clusterfug.api import (
+        dense_multicut,
+        lower_bound,
+        multicut,
+        objective,
+        solve_many,
+        threshold_path,
+        verify_bound,
+    )
+    from clusterfug.bounds.certificate import Certificate, LowerBound
+    from clusterfug.costs.local import local_alpha
+    from clusterfug.costs.models import Alpha, Auto, CostModel, Local, Threshold
+    from clusterfug.costs.preprocessing import Preprocessing
+    from clusterfug.execution.batch import SolveManyError
+    from clusterfug.models.estimator import DenseMulticut
+    from clusterfug.problems.dense import DenseProblem
+    from clusterfug.problems.graph import GraphProblem
     from clusterfug.result import Clustering
-    from clusterfug.solve import dense_multicut, multicut
-    from clusterfug.strength import local_alpha
+    from clusterfug.selection.candidates import Choice
+    from clusterfug.selection.path import ThresholdPath
+    from clusterfug.solvers import Solver
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Alpha",
+    "Auto",
     "Certificate",
     "Choice",
     "Clustering",
+    "CostModel",
     "DenseMulticut",
     "DenseProblem",
     "GraphProblem",
+    "Local",
     "LowerBound",
+    "Preprocessing",
     "SolveManyError",
+    "Solver",
+    "Threshold",
     "ThresholdPath",
     "dense_multicut",
     "local_alpha",
@@ -41,31 +58,39 @@ __all__ = [
     "verify_bound",
 ]
 
-_HOME = {
+#: The module of each public name.
+_MODULES = {
+    "Alpha": "costs.models",
+    "Auto": "costs.models",
     "Certificate": "bounds.certificate",
-    "Choice": "choice.search",
+    "Choice": "selection.candidates",
     "Clustering": "result",
-    "DenseMulticut": "estimator",
-    "DenseProblem": "problem",
-    "GraphProblem": "graph",
+    "CostModel": "costs.models",
+    "DenseMulticut": "models.estimator",
+    "DenseProblem": "problems.dense",
+    "GraphProblem": "problems.graph",
+    "Local": "costs.models",
     "LowerBound": "bounds.certificate",
-    "SolveManyError": "many",
-    "ThresholdPath": "path",
-    "dense_multicut": "solve",
-    "local_alpha": "strength",
-    "lower_bound": "bounds.bound",
-    "multicut": "solve",
-    "objective": "problem",
-    "solve_many": "many",
-    "threshold_path": "path",
-    "verify_bound": "bounds.certificate",
+    "Preprocessing": "costs.preprocessing",
+    "SolveManyError": "execution.batch",
+    "Solver": "solvers",
+    "Threshold": "costs.models",
+    "ThresholdPath": "selection.path",
+    "dense_multicut": "api",
+    "local_alpha": "costs.local",
+    "lower_bound": "api",
+    "multicut": "api",
+    "objective": "api",
+    "solve_many": "api",
+    "threshold_path": "api",
+    "verify_bound": "api",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'clusterfug' has no attribute {name!r}")
-    return getattr(import_module(f"clusterfug.{_HOME[name]}"), name)
+    return getattr(import_module(f"clusterfug.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -55,8 +55,8 @@ def memory(name: str, value: object) -> int:
     return count(name, int(size))
 
 
-def wish(name: str, value: object) -> tuple[int, int]:
-    """A number of clusters, or the range (low, high) that it shall be in."""
+def number_range(name: str, value: object) -> tuple[int, int]:
+    """Return (low, high) of a whole number or of a range (low, high)."""
     low, high = value if isinstance(value, tuple | list) and len(value) == 2 else (value, value)
     low, high = count(name, low), count(name, high)
     if low > high:
@@ -68,8 +68,8 @@ def numeric(name: str, array: Any) -> NDArray[Any]:
     """An array of real numbers as it lies (a memory map stays one), or a TypeError."""
     if is_tensor(array):
         array = on_host(tensor(name, array))
-    if type(array).__module__.startswith("dask."):
-        raise TypeError(f"{name} is a dask array: use clusterfug.distributed, or {name}.compute()")
+    if is_dask(array):
+        raise TypeError(f"{name} is a dask array, which only dense_multicut takes: use {name}.compute()")
     if hasattr(array, "toarray"):
         raise TypeError(f"{name} is a sparse matrix: convert it with .toarray() first")
     if np.ma.isMaskedArray(array):
@@ -118,12 +118,22 @@ def is_path(value: Any) -> bool:
     )
 
 
-def is_problem(value: Any, kind: str) -> bool:
-    """Whether it is a DenseProblem or a GraphProblem, without importing what makes them."""
-    module = sys.modules.get(
-        {"DenseProblem": "clusterfug.problem", "GraphProblem": "clusterfug.graph"}[kind]
+def is_dask(value: Any) -> bool:
+    """Whether it is a dask array, without importing dask."""
+    return type(value).__module__.startswith("dask.")
+
+
+def is_problem(value: Any) -> bool:
+    """Whether it is a `DenseProblem` or a `GraphProblem`, without importing the modules that define
+    them.
+    """
+    return any(
+        name in sys.modules and isinstance(value, getattr(sys.modules[name], kind))
+        for name, kind in (
+            ("clusterfug.problems.dense", "DenseProblem"),
+            ("clusterfug.problems.graph", "GraphProblem"),
+        )
     )
-    return module is not None and isinstance(value, getattr(module, kind))
 
 
 def rectangle(X: Any, name: str = "X") -> None:
@@ -193,12 +203,9 @@ def weights(values: Any, n: int) -> NDArray[np.float64]:
     return result
 
 
-def no_costs(costs: Any, problem: str = "DenseProblem") -> None:
-    """A problem brings its own costs: none are given beside it."""
-    given = [costs.alpha, costs.sample_weight, costs.strictness, costs.n_neighbors]
-    if (costs.threshold, costs.prefer) != (0.4, "small") or any(value is not None for value in given):
-        how = "give threshold, alpha, prefer, weights when making it"
-        raise ValueError(f"X is a {problem}: {how if problem == 'DenseProblem' else 'it has its costs'}")
+def optional_weights(values: Any, n: int) -> NDArray[np.float64]:
+    """Weights as `weights` checks them; ones where none are given."""
+    return np.ones(n) if values is None else weights(values, n)
 
 
 def costs_in_range(largest: Any, n: int) -> None:

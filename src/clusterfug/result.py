@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import LowerBound
-    from clusterfug.choice.search import Choice
+    from clusterfug.costs.models import CostModel
+    from clusterfug.costs.preprocessing import Preprocessing
+    from clusterfug.selection.candidates import Choice
 
 #: One record per contraction: node j was merged into node i (i < j) at this cost. A node is named by
 #: the lowest item in it.
@@ -19,7 +21,7 @@ INTERRUPTED = "interrupted"
 
 
 class Phase(NamedTuple):
-    """One step of the road: what it was, how long it took and where it arrived."""
+    """One phase of a run: its name, how long it took, and the clustering at its end."""
 
     name: str
     seconds: float
@@ -83,6 +85,12 @@ class Clustering:
         Whether it is proven that no clustering is better, but for rounding.
     choice : Choice or None
         How strict a local threshold is, and why (``threshold="auto"`` or "local", ``n_clusters=``).
+    costs : CostModel or None
+        The cost model that was solved: ``objective(X, labels, result.costs)`` speaks of the same problem.
+        Of ``threshold="auto"`` and ``n_clusters=`` it is the `Local` that was selected. None for a
+        `DenseProblem` or a graph, which have their costs.
+    preprocessing : Preprocessing or None
+        Metric and centring of the features that were solved.
     trace : tuple of Phase
         Seconds, clusters and objective after each phase; and whether it is certain that no single move
         and no single join improves the clustering (``trace[-1].move_optimal``, ``join_optimal``).
@@ -98,6 +106,8 @@ class Clustering:
     trace: tuple[Phase, ...]
     bound: "LowerBound | None" = None
     choice: "Choice | None" = None
+    costs: "CostModel | None" = None
+    preprocessing: "Preprocessing | None" = None
 
     @property
     def lower_bound(self) -> float | None:

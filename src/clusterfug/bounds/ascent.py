@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clusterfug import blocks
-from clusterfug.costs import Floats, Ints
-from clusterfug.kernels import kernel
+from clusterfug.execution import threads
+from clusterfug.execution.jit import kernel
+from clusterfug.problems.cost_kernels import Floats, Ints
 
 _STEPS = 25  # between two packings
 _PACE = 0.25  # how far amounts go in a step, in units of the mean attraction
@@ -62,10 +62,10 @@ def ascend(
         look_at_cuts(given.triangles, amounts, pace, ahead, part.start, part.stop)
 
     for step in range(_STEPS):
-        blocks.each(pairs, blocks.slices(len(cut), _BLOCK))
+        threads.each(pairs, threads.slices(len(cut), _BLOCK))
         if step == _STEPS - 1 or over():
             break
-        blocks.each(triangles, blocks.slices(len(amounts), _BLOCK))
+        threads.each(triangles, threads.slices(len(amounts), _BLOCK))
     return residual
 
 

@@ -19,10 +19,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.bounds.pairs import Problem, Repulsion, pair_errors, problem_of, repulsion
-from clusterfug.kernels import Progress
-from clusterfug.problem import DenseProblem
-from clusterfug.strength import Costs
+from clusterfug.bounds.pairs import Repulsion
+from clusterfug.execution.jit import Progress
+from clusterfug.problems.protocol import Problem
 
 _ROUNDING = float(np.finfo(np.float64).eps)
 
@@ -38,7 +37,7 @@ class Certificate:
     residual : float64 array of shape (m,)
         Their costs after all changes. Other pairs keep their costs.
     triangles : int32 array of shape (t, 3)
-        Rows of `pairs`: the cost of the first is raised, those of the other two are lowered.
+        ExtendedRows of `pairs`: the cost of the first is raised, those of the other two are lowered.
     amounts : array of shape (t,)
         By how much, >= 0.
     """
@@ -172,58 +171,29 @@ def certified(
 
     Twice the rounding error is taken off: once for the bound, once for the objective it is compared with.
     """
-    value, error, residual = add_up(certificate, repulsion(problem, certificate.pairs, progress))
+    value, error, residual = add_up(certificate, problem.repulsion(certificate.pairs, progress))
     certificate = replace(certificate, residual=residual)
-    value = _whole(problem, value - 2 * error)
+    value = _rounded_up(problem, value - 2 * error)
     return LowerBound(value, 2 * error, method, certificate, time.perf_counter() - begin)
 
 
-def _whole(problem: Problem, value: float) -> float:
-    """The next whole number if all costs are whole, and so few that sums of them are exact."""
-    if isinstance(problem, DenseProblem) or not np.all(problem.costs == np.round(problem.costs)):
-        return value
-    return float(math.ceil(value)) if np.abs(problem.costs).sum() < 2**53 else value
+def _rounded_up(problem: Problem, value: float) -> float:
+    """The bound, rounded up to an integer if all objectives of the problem are integers."""
+    return float(math.ceil(value)) if problem.has_whole_costs else value
 
 
-def verify_bound(
-    X: Any,
-    bound: LowerBound,
-    threshold: float | str = 0.4,
-    *,
-    alpha: Any = None,
-    prefer: str = "small",
-    sample_weight: Any = None,
-    strictness: float | None = None,
-    n_neighbors: int | None = None,
-    callback: Progress | None = None,
-) -> bool:
-    """Whether a lower bound is proven by its certificate: it is added up again, in float64.
-
-    Parameters
-    ----------
-    X : array of shape (n, d), DenseProblem or GraphProblem
-        The problem the bound is for; it and `threshold` ... `n_neighbors` are as for `lower_bound`.
-    bound : LowerBound
-    callback : callable, optional
-        Called as ``callback("bound", done, total)`` now and then.
-
-    Returns
-    -------
-    bool
-        True if residuals and triangles add up to the costs, and what repels among the residuals adds up
-        to the bound's value or more.
-    """
+def verify(problem: Problem, bound: LowerBound, progress: Progress | None = None) -> bool:
+    """Return whether the certificate of a bound proves it; see `api.verify_bound`."""
     if not isinstance(bound, LowerBound):
         raise TypeError(f"bound must be what lower_bound returns, not {type(bound).__name__}")
     certificate = bound.certificate
     if certificate is None:
         raise ValueError(f"a bound of {bound.method} has no certificate: there is nothing to add up")
-    problem = problem_of(X, Costs(threshold, alpha, prefer, sample_weight, strictness, n_neighbors))
     if not np.isfinite(bound.value) or not certificate.is_sound(problem.n):
         return False
-    found = repulsion(problem, certificate.pairs, callback)
+    found = problem.repulsion(certificate.pairs, progress)
     value, error, residual = add_up(certificate, found)
-    tolerance = 4 * (pair_errors(problem, certificate.pairs) + certificate.changes()[1])
+    tolerance = 4 * (problem.pair_errors(certificate.pairs) + certificate.changes()[1])
     adds_up = np.all(np.abs(residual - certificate.residual) <= tolerance)
     rounding_is_true = 0 <= bound.rounding <= 2.001 * error
-    return bool(adds_up) and rounding_is_true and bound.value <= _whole(problem, value - error)
+    return bool(adds_up) and rounding_is_true and bound.value <= _rounded_up(problem, value - error)

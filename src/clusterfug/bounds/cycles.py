@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.costs import Floats, Ints
-from clusterfug.graph import GraphProblem, by_node
-from clusterfug.kernels import kernel
+from clusterfug.execution.jit import kernel
+from clusterfug.problems.cost_kernels import Floats, Ints
+from clusterfug.problems.graph import GraphProblem, by_node
 
 _LENGTHS = (2, 3, 5, 10)  # of the paths that attract; short ones first
 _VISITS = 10_000  # nodes looked at for one path

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.costs import Floats
-from clusterfug.problem import DenseProblem
+from clusterfug.problems.cost_kernels import Floats
+from clusterfug.problems.dense import DenseProblem
 
 _ROUNDS = 15
 

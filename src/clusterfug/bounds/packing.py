@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from clusterfug import blocks
 from clusterfug.contraction.matrix import mirror
-from clusterfug.costs import Floats, Ints
-from clusterfug.kernels import kernel
-from clusterfug.problem import DenseProblem
+from clusterfug.execution import threads
+from clusterfug.execution.jit import kernel
+from clusterfug.problems.cost_kernels import Floats, Ints
+from clusterfug.problems.dense import DenseProblem
 
 _EXACT = 1000  # items up to which amounts are exact, so that a bound may be, too
 _BLOCK = 256  # rows of a product
@@ -95,8 +95,8 @@ def scaled_costs(problem: DenseProblem) -> tuple[Floats, float]:
         queries = problem.queries(rows.start, rows.stop, dtype, by[0])
         np.matmul(queries, columns[rows.start :].T, out=costs[rows, rows.start :])
 
-    parts = blocks.slices(n, _BLOCK)
-    blocks.each(block, parts)
+    parts = threads.slices(n, _BLOCK)
+    threads.each(block, parts)
     for rows in parts:
         mirror(costs, rows.start, rows.stop)
     np.fill_diagonal(costs, 0.0)

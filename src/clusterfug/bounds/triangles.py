@@ -15,9 +15,9 @@ from clusterfug.bounds.certificate import Certificate
 from clusterfug.bounds.cycles import CyclePacker
 from clusterfug.bounds.groups import groups_of
 from clusterfug.bounds.packing import Packer
-from clusterfug.graph import GraphProblem
-from clusterfug.kernels import Progress
-from clusterfug.problem import DenseProblem
+from clusterfug.execution.jit import Progress
+from clusterfug.problems.dense import DenseProblem
+from clusterfug.problems.graph import GraphProblem
 from clusterfug.refinement.budget import Budget
 
 #: Bytes for the costs of a group unless told otherwise: 8,192 items.

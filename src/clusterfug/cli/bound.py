@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from clusterfug.cli.problem import CostOptions, settings_for
 from clusterfug.cli.shared import (
     AlphaOption,
     CenterOption,
@@ -21,14 +22,11 @@ from clusterfug.cli.shared import (
     ThresholdOption,
     WeightsOption,
     console,
-    features_and_costs,
     finite,
     in_bytes,
-    no_features,
-    of_features,
+    no_options,
     plain_table,
     progress,
-    threshold_of,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +48,7 @@ def bound(
     prefer: PreferOption = Prefer.small,
     weights: WeightsOption = None,
     metric: MetricOption = None,
-    center: CenterOption = False,
+    center: CenterOption = None,
     method: Annotated[
         Method,
         typer.Option(
@@ -101,55 +99,32 @@ def bound(
     as_json: JsonOption = False,
 ) -> None:
     """Compute a lower bound on the objective of all clusterings, with a certificate."""
-    from clusterfug import DenseProblem, LowerBound, checks, lower_bound, verify_bound
-    from clusterfug.graph import GraphProblem
-    from clusterfug.instances import files
+    from clusterfug import LowerBound, checks, lower_bound, verify_bound
+    from clusterfug.api import with_selected_costs
+    from clusterfug.execution.plan import Execution
+    from clusterfug.io import files
 
-    if alpha is not None and threshold is not None:
-        raise ValueError("give --threshold or --alpha, not both")
+    costs = CostOptions(threshold, strictness, n_neighbors, None, alpha, prefer, weights, metric, center)
     limit = in_bytes(memory_limit)
     if time_limit is not None:
         checks.number("--time-limit", time_limit, 0.0)
     if check is not None:
-        unused: dict[str, Any] = {
-            "--output": output,
-            "--time-limit": time_limit,
-            "--memory-limit": memory_limit,
-        }
-        unused |= {"--method": None if method == Method.auto else method}
-        unused |= {"--device": None if device == "cpu" else device}
-        for option, value in unused.items():
-            if value is not None:
-                raise ValueError(f"--check reads a certificate: it does not go with {option}")
+        given = {"--output": output, "--time-limit": time_limit, "--memory-limit": memory_limit}
+        given |= {"--method": None if method == Method.auto else method}
+        no_options(given | {"--device": None if device == "cpu" else device}, "does not go with --check")
         files.check_readable(check)
     if output is not None:
-        inputs = tuple(Path(path) for path in (features, labels, weights, alpha) if path)
+        inputs = (features, *costs.inputs, *([labels] if labels else []))
         files.check_writable(output, (".npz",), inputs)
-    instance = files.read(features)
-    given = None if labels is None else files.read_labels(labels)
-    problem: Any
-    if isinstance(instance, GraphProblem):
-        used = of_features(
-            threshold, strictness, n_neighbors, alpha, prefer, weights, metric, center, device
-        )
-        no_features(features, used | {"--memory-limit": memory_limit is not None})
-        problem = instance
-    else:
-        array, costs = features_and_costs(
-            instance,
-            threshold_of(threshold, auto=False),
-            metric,
-            center,
-            alpha=alpha,
-            prefer=prefer,
-            weights=weights,
-            strictness=strictness,
-            n_neighbors=n_neighbors,
-        )
-        problem = DenseProblem(array, **costs)
-    if given is not None:
-        given = checks.labels(given, problem.n, str(labels))
+    problem, given_labels = _read(features, labels, costs)
     with progress("bound") as callback:
+        if problem.kind == "graph":
+            no_options({"--memory-limit": limit}, f"goes with features, but {features} holds a graph")
+            no_options({"--device": None if device == "cpu" else device}, "goes with features, not a graph")
+        else:
+            problem = with_selected_costs(problem, Execution(), callback).dense()
+        if given_labels is not None:
+            given_labels = checks.labels(given_labels, problem.n, str(labels))
         if check is not None:
             found = LowerBound.load(check)
             if not verify_bound(problem, found, callback=callback):
@@ -160,7 +135,7 @@ def bound(
                 method=method.value,
                 time_limit=time_limit,
                 memory_limit=limit,
-                device=None if isinstance(problem, GraphProblem) else device,
+                device=None if problem.kind == "graph" else device,
                 callback=callback,
             )
     if output is not None:
@@ -176,13 +151,32 @@ def bound(
         "seconds": found.seconds,
         "output": None if output is None else str(output),
     }
-    if given is not None:
-        about |= _distance(problem, given, found)
+    if given_labels is not None:
+        about |= _distance(problem, given_labels, found)
     if as_json:
         gaps = {name: finite(about[name]) for name in ("gap", "gap_inside") if name in about}
         typer.echo(json.dumps(about | gaps))
     else:
         _print(about)
+
+
+def _read(features: Path, labels: Path | None, costs: CostOptions) -> tuple[Any, Any]:
+    """Return the problem and the labels; costs that are not given are those that the labels were solved
+    with.
+    """
+    from clusterfug.io import files
+    from clusterfug.io.labels import read_labels
+    from clusterfug.problems.graph import GraphProblem
+
+    instance = files.read(features)
+    given = None if labels is None else read_labels(labels)
+    if isinstance(instance, GraphProblem):
+        costs.not_for_graphs(features)
+        return instance, given
+    settings = None
+    if labels is not None:
+        settings = settings_for(labels, given, costs, instance.threshold)
+    return costs.problem(instance.array, instance.threshold, settings), given
 
 
 def _distance(problem: Any, labels: Any, found: "LowerBound") -> dict[str, float]:

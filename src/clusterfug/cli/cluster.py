@@ -1,7 +1,10 @@
 """clusterfug cluster: features or a graph in, labels out."""
 
 import json
+import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from clusterfug.cli.path import show_path
+from clusterfug.cli.problem import CostOptions
 from clusterfug.cli.shared import (
     AlphaOption,
     CenterOption,
@@ -18,7 +22,6 @@ from clusterfug.cli.shared import (
     FeaturesOrFolder,
     Index,
     JsonOption,
-    Metric,
     MetricOption,
     NeighborsOption,
     Precision,
@@ -28,18 +31,16 @@ from clusterfug.cli.shared import (
     StrictnessOption,
     WeightsOption,
     console,
-    features_and_costs,
     finite,
     in_bytes,
-    no_features,
-    of_features,
+    no_options,
     plain_table,
     progress,
-    threshold_of,
 )
 
 if TYPE_CHECKING:
-    from clusterfug import Choice, Clustering
+    from clusterfug import Clustering
+    from clusterfug.execution.sharded.source import Files
 
 
 def cluster(
@@ -52,7 +53,7 @@ def cluster(
             metavar="NUMBER | local | auto",
             help="Similarity at which a pair neither attracts nor repels: larger gives more clusters. "
             "local is one for each item, from its neighbours; auto chooses how strict, and says why. "
-            "Default: auto; what a text file says; 0.4 for the paper's algorithms.",
+            "Default: auto, or what a text file says.",
             show_default=False,
         ),
     ] = None,
@@ -62,7 +63,7 @@ def cluster(
         str | None,
         typer.Option(
             metavar="N | LOW:HIGH",
-            help="A wish: a local threshold is made as strict as it takes to have so many clusters.",
+            help="Target number of clusters: a local threshold is made as strict as it takes.",
             show_default=False,
         ),
     ] = None,
@@ -70,7 +71,7 @@ def cluster(
     prefer: PreferOption = Prefer.small,
     weights: WeightsOption = None,
     metric: MetricOption = None,
-    center: CenterOption = False,
+    center: CenterOption = None,
     algorithm: Annotated[
         str,
         typer.Option(
@@ -114,7 +115,12 @@ def cluster(
             show_default=False,
         ),
     ] = None,
-    ann: Annotated[Index, typer.Option(help="Index of the approximate search of dapplaec.")] = Index.hnsw,
+    ann: Annotated[
+        Index | None,
+        typer.Option(
+            help="Index of the approximate search of dapplaec. Default: hnsw.", show_default=False
+        ),
+    ] = None,
     device: DeviceOption = "cpu",
     precision: PrecisionOption = Precision.fast,
     memory_limit: Annotated[
@@ -177,150 +183,125 @@ def cluster(
     as_json: JsonOption = False,
 ) -> None:
     """Cluster items by their features (or the nodes of a graph) and write their labels."""
-    from clusterfug import checks
-    from clusterfug.cli import parts
-    from clusterfug.gpu.device import choose, is_given
-    from clusterfug.graph import GraphProblem
-    from clusterfug.instances import files
-    from clusterfug.options import ALGORITHMS, CONTRACTIONS, GRAPH_ALGORITHMS, Task
-    from clusterfug.shards.source import Files
-    from clusterfug.solve import dense_multicut, multicut
-    from clusterfug.strength import usual_threshold
+    from clusterfug import core
+    from clusterfug.cli.outputs import check_output, write_result
+    from clusterfug.execution.plan import plan
+    from clusterfug.io import files
+    from clusterfug.io.labels import read_labels
+    from clusterfug.solvers import make_solver
 
-    if alpha is not None and threshold is not None:
-        raise ValueError("give --threshold or --alpha, not both")
-    threshold_of(threshold)
-    wish = None if n_clusters is None else _wish(n_clusters)
-    if wish is not None and threshold not in (None, "local", "auto"):
-        raise ValueError("--n-clusters chooses a local threshold: leave out --threshold")
-    checks.one_of("algorithm", algorithm, ALGORITHMS)
-    if k is not None:
-        checks.count("k", k)
-    place = str(choose(device, algorithm) or "cpu")
-    limit = in_bytes(memory_limit)
-    inputs = tuple(Path(path) for path in (features, weights, alpha, init) if path)
-    values = None
-    if thresholds is not None:
-        unused: dict[str, Any] = {"--threshold": threshold, "--alpha": alpha, "--output": output}
-        unused |= {"--init": init}
-        unused |= {"--strictness": strictness, "--n-neighbors": n_neighbors, "--n-clusters": n_clusters}
-        for option, given in (unused | {"--bound": bound or None}).items():
-            if given is not None:
-                raise ValueError(f"--thresholds makes a table: it does not go with {option}")
-        values = _range(thresholds)
+    costs = CostOptions(
+        threshold, strictness, n_neighbors, n_clusters, alpha, prefer, weights, metric, center
+    )
+    values = None if thresholds is None else _range(thresholds)
+    if values is not None:
+        _check_table_options(costs, output, init, bound, checkpoint, scheduler)
+    inputs = (features, *costs.inputs, *([init] if init else []))
     if plot is not None:
-        from clusterfug.plots import require_matplotlib
+        from clusterfug.report.plots import require_matplotlib
 
         require_matplotlib()
         files.check_writable(plot, (".png",), inputs)
     if output is not None:
-        parts.check_output(output, features, inputs)
-    kept = Task(algorithm=algorithm, memory_limit=limit, checkpoint=checkpoint)
-    instance, folder = parts.read(features, kept, scheduler, device)
+        check_output(output, features, inputs)
+    solver = make_solver(
+        algorithm,
+        refine=refine,
+        init=None if init is None else read_labels(init),
+        time_limit=time_limit,
+        max_iter=max_iter,
+        random_state=seed,
+        k=k,
+        ann=None if ann is None else ann.value,
+    )
+    where: dict[str, Any] = {"device": device, "precision": precision.value}
+    where |= {"memory_limit": in_bytes(memory_limit)}
+    where |= {"checkpoint": checkpoint, "client": scheduler, "bound": bound}
+    problem, folder = _read(features, costs, where)
     if folder is not None and output is not None and not output.suffix:
         _ = folder.label_names  # an error before the work
-    if isinstance(instance, Files):
-        unused = {"--thresholds": thresholds, "--plot": plot, "--n-clusters": n_clusters}
-        unused |= {"--bound": bound or None, "--device": device if is_given(device) else None}
-        for option, given in unused.items():
-            if given is not None:
-                raise ValueError(f"items that are solved shard by shard do not go with {option}")
-    start = None if init is None else files.read_labels(init)
-    options: dict[str, Any] = {
-        "algorithm": algorithm,
-        "refine": refine,
-        "time_limit": time_limit,
-        "max_iter": max_iter,
-        "random_state": seed,
-        "bound": bound,
-    }
-    if isinstance(instance, GraphProblem):
-        used = of_features(
-            threshold, strictness, n_neighbors, alpha, prefer, weights, metric, center, device
+    if problem.kind == "graph":
+        no_options(
+            {"--plot": plot, "--thresholds": thresholds}, f"goes with features; {features} is a graph"
         )
-        used |= {
-            "--thresholds": thresholds is not None,
-            "--n-clusters": n_clusters is not None,
-            "--plot": plot is not None,
-            "--ann": ann != Index.hnsw,
-            "-k": k is not None,
-            "--precision": precision != Precision.fast,
-        }
-        no_features(features, used)
-        if algorithm not in GRAPH_ALGORITHMS:
-            raise ValueError(f"a graph is clustered by {', '.join(GRAPH_ALGORITHMS)}, not {algorithm}")
-        with progress() as callback:
-            result = multicut(instance, init=start, callback=callback, **options)
-        about: dict[str, Any] = {
-            "n": instance.n,
-            "d": None,
-            "edges": len(instance.costs),
-            "threshold": None,
-            "device": "cpu",
-        }
-    else:
-        metric = metric or Metric(instance.metric)
-        told = threshold_of(threshold)
-        if told is None and values is None:
-            plain = algorithm in CONTRACTIONS or instance.threshold is not None
-            told = usual_threshold(plain, alpha, strictness, n_neighbors, wish)
-            told = instance.threshold if told == 0.4 and instance.threshold is not None else told
-        if plot is not None and values is None and wish is None and told != "auto":
-            raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
-        options |= {"k": k, "ann": ann, "device": place, "precision": precision, "memory_limit": limit}
-        array, costs = features_and_costs(
-            instance,
-            told,
-            metric,
-            center,
-            alpha=alpha,
-            prefer=prefer,
-            weights=weights,
-            strictness=strictness,
-            n_neighbors=n_neighbors,
-        )
-        if values is not None:
-            show_path(array, costs["sample_weight"], values, options, plot, as_json)
-            return
-        with progress() as callback, warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of a wish that is not met: the table says so
-            options |= costs | {"n_clusters": wish, "init": start}
-            if isinstance(array, Files):
-                result = parts.cluster(array, options, metric, center, checkpoint, scheduler, callback)
-            else:
-                result = dense_multicut(array, callback=callback, **options)
-        n, d = array.shape
-        about = {"n": n, "d": d, "threshold": costs["threshold"], "device": place}
-        if alpha is not None:
-            about |= {"threshold": None, "alpha": alpha, "prefer": prefer.value}
-        about |= {"metric": metric.value, "center": center}
-        if result.choice is not None:
-            about |= _choice(result.choice) | {"plot": None if plot is None else str(plot)}
-            if plot is not None:
-                from clusterfug.plots import plot_choice
+    elif plot is not None and values is None and not problem.costs.needs_selection:
+        raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
+    execution = plan(problem, solver, **where)
+    if values is not None:
+        show_path(problem, values, solver, execution, plot, as_json)
+        return
+    with progress() as callback, _quiet():
+        result = core.solve(problem, solver, execution, bound=bound, callback=callback)
+    if plot is not None and result.choice is not None:
+        from clusterfug.report.plots import plot_choice
 
-                with files.complete(plot) as part:
-                    plot_choice(result.choice, part)
+        with files.complete(plot) as part:
+            plot_choice(result.choice, part)
     if output is not None:
-        parts.write_labels(output, result.labels, folder)
+        write_result(output, result, folder, weights is not None)
     if as_json:
-        last = result.trace[-1]
-        about |= {
-            "algorithm": result.algorithm,
-            "n_clusters": result.n_clusters,
-            "objective": result.objective,
-            "inside": result.inside,
-            "lower_bound": result.lower_bound,
-            "gap": finite(result.gap),
-            "gap_inside": finite(result.gap_inside),
-            "move_optimal": last.move_optimal,
-            "join_optimal": last.join_optimal,
-            "seconds": result.seconds,
-            "output": None if output is None else str(output),
-        }
-        typer.echo(json.dumps(about))
+        about = _problem_as_dict(problem, costs, str(execution.device or "cpu")) | _result_as_dict(result)
+        paths = {"output": output, "plot": plot}
+        typer.echo(json.dumps(about | {key: path and str(path) for key, path in paths.items()}))
     else:
         _print(result, output)
+
+
+def _read(features: Path, costs: CostOptions, where: dict[str, Any]) -> tuple[Any, "Files | None"]:
+    """Return the problem of a file or folder, and the files of a folder, to write labels for the same.
+
+    Files are opened but not read where they may be solved in parts.
+    """
+    from clusterfug.execution.sharded.source import ENDINGS, Files
+    from clusterfug.io import files
+    from clusterfug.problems.graph import GraphProblem
+
+    in_parts = where["checkpoint"] is not None or where["client"] is not None
+    limited = where["memory_limit"] is not None and features.suffix.lower() in ENDINGS
+    if features.is_dir() or in_parts or limited:
+        stored = Files(features)
+        return costs.problem(stored.paths, None), stored if features.is_dir() else None
+    instance = files.read(features)
+    if isinstance(instance, GraphProblem):
+        costs.not_for_graphs(features)
+        return instance, None
+    return costs.problem(instance.array, instance.threshold), None
+
+
+def _check_table_options(
+    costs: CostOptions,
+    output: Path | None,
+    init: Path | None,
+    bound: bool,
+    checkpoint: Path | None,
+    scheduler: str | None,
+) -> None:
+    """Raise an error for options that do not go with a table of thresholds."""
+    given = {
+        "--threshold": costs.threshold,
+        "--alpha": costs.alpha,
+        "--strictness": costs.strictness,
+        "--n-neighbors": costs.n_neighbors,
+        "--n-clusters": costs.n_clusters,
+        "--output": output,
+        "--init": init,
+        "--bound": bound,
+        "--checkpoint": checkpoint,
+        "--scheduler": scheduler,
+    }
+    no_options(given, "does not go with --thresholds, which makes a table")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence warnings, which the table says in words, and what dask logs: an error is one line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        logging.disable()
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 def _range(text: str) -> NDArray[np.float64]:
@@ -335,26 +316,42 @@ def _range(text: str) -> NDArray[np.float64]:
     return values
 
 
-def _wish(text: str) -> int | tuple[int, int]:
-    """N or LOW:HIGH as numbers."""
-    try:
-        numbers = [int(part) for part in text.split(":")]
-    except ValueError:
-        numbers = []
-    if len(numbers) not in (1, 2):
-        raise ValueError(f"--n-clusters must be N or LOW:HIGH (140:160), not {text!r}")
-    return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
+def _problem_as_dict(problem: Any, costs: CostOptions, device: str) -> dict[str, Any]:
+    """Describe the problem for --json."""
+    if problem.kind == "graph":
+        return {"n": problem.n, "d": None, "edges": len(problem.costs), "threshold": None, "device": device}
+    n, d = problem.shape
+    model = problem.costs
+    about = {"n": n, "d": d, "threshold": getattr(model, "value", model.name), "device": device}
+    if costs.alpha is not None:
+        about |= {"threshold": None, "alpha": costs.alpha, "prefer": costs.prefer.value}
+    return about | {"metric": problem.preprocessing.metric, "center": problem.preprocessing.center}
 
 
-def _choice(choice: "Choice") -> dict[str, Any]:
-    """How strict a local threshold is, and why, as JSON."""
-    return {
-        "strictness": choice.strictness,
-        "reason": choice.reason,
-        "wish": choice.wish,
-        "met": choice.met,
-        "candidates": choice.rows(),
+def _result_as_dict(result: "Clustering") -> dict[str, Any]:
+    """Describe the result for --json."""
+    last = result.trace[-1]
+    about: dict[str, Any] = {
+        "algorithm": result.algorithm,
+        "n_clusters": result.n_clusters,
+        "objective": result.objective,
+        "inside": result.inside,
+        "lower_bound": result.lower_bound,
+        "gap": finite(result.gap),
+        "gap_inside": finite(result.gap_inside),
+        "move_optimal": last.move_optimal,
+        "join_optimal": last.join_optimal,
+        "seconds": result.seconds,
     }
+    if result.choice is not None:
+        about |= {
+            "strictness": result.choice.strictness,
+            "reason": result.choice.reason,
+            "target": result.choice.target,
+            "met": result.choice.met,
+            "candidates": result.choice.rows(),
+        }
+    return about
 
 
 def _print(result: "Clustering", output: Path | None) -> None:

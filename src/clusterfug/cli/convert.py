@@ -45,8 +45,8 @@ def convert(
 ) -> None:
     """Convert features or a graph from one file format to another."""
     from clusterfug import checks
-    from clusterfug.graph import GraphProblem
-    from clusterfug.instances import files
+    from clusterfug.io import files
+    from clusterfug.problems.graph import GraphProblem
 
     files.check_readable(source)
     files.check_writable(target, files.FEATURE_ENDINGS, (source,))

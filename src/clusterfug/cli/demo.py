@@ -25,7 +25,7 @@ def demo(
     ] = None,
 ) -> None:
     """Cluster scikit-learn's 1,797 handwritten digits; write labels and a picture of the clusters."""
-    from clusterfug.demo import run_demo
+    from clusterfug.report.demo import run_demo
 
     terminal = Console(stderr=True)
     if terminal.is_terminal:

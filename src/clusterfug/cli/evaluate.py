@@ -10,22 +10,28 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from clusterfug.cli.problem import CostOptions, settings_for
 from clusterfug.cli.shared import (
     FEATURES,
+    AlphaOption,
     CenterOption,
     JsonOption,
     MetricOption,
     NeighborsOption,
+    Prefer,
+    PreferOption,
     StrictnessOption,
     ThresholdOption,
+    WeightsOption,
     console,
-    features_and_costs,
     plain_table,
-    threshold_of,
 )
 
 if TYPE_CHECKING:
-    from clusterfug.evaluation import Evaluation
+    from numpy.typing import NDArray
+
+    from clusterfug.problems.dense import DenseProblem
+    from clusterfug.report.evaluation import Evaluation
 
 _COUNTS = {"items": "n", "clusters": "n_clusters", "singletons": "singletons", "largest": "largest"}
 _BAR = 40
@@ -55,27 +61,21 @@ def evaluate(
     threshold: ThresholdOption = None,
     strictness: StrictnessOption = None,
     n_neighbors: NeighborsOption = None,
+    alpha: AlphaOption = None,
+    prefer: PreferOption = Prefer.small,
+    weights: WeightsOption = None,
     metric: MetricOption = None,
-    center: CenterOption = False,
+    center: CenterOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say how large clusters are, how well they agree with known classes, and what they cost."""
-    from clusterfug import DenseProblem, evaluation
-    from clusterfug.instances import files
-    from clusterfug.instances.classes import read_classes
-    from clusterfug.strength import STRICTNESS
+    from clusterfug.io import files
+    from clusterfug.io.classes import read_classes
+    from clusterfug.report import evaluation
 
+    costs = CostOptions(threshold, strictness, n_neighbors, None, alpha, prefer, weights, metric, center)
     if features is None:
-        of_features = {
-            "--threshold": threshold is not None,
-            "--strictness": strictness is not None,
-            "--n-neighbors": n_neighbors is not None,
-            "--metric": metric is not None,
-            "--center": center,
-        }
-        for option, used in of_features.items():
-            if used:
-                raise ValueError(f"{option} goes with --features")
+        costs.not_without_features()
     for path in (labels, truth, features):
         if path is not None:
             files.check_readable(path)
@@ -86,27 +86,34 @@ def evaluate(
         _check_same_items(labels, len(given), truth, len(known))
     about: dict[str, Any] = {}
     if features is not None:
-        instance = files.read(features)
-        if not isinstance(instance, files.Features):
-            raise ValueError(f"{features} holds a graph, not features")
-        _check_same_items(labels, len(given), features, len(np.atleast_1d(instance.array)))
-        array, costs = features_and_costs(
-            instance,
-            threshold_of(threshold, auto=False),
-            metric,
-            center,
-            strictness=strictness,
-            n_neighbors=n_neighbors,
-        )
-        problem = DenseProblem(array, **costs)
-        local = STRICTNESS if strictness is None else strictness
-        about = {"strictness": local} if costs["threshold"] == "local" else {}
-        about |= {"threshold": costs["threshold"], "metric": metric or instance.metric, "center": center}
+        problem, about = _problem(features, labels, given, costs)
     found = evaluation.evaluate(given, known, problem)
     if as_json:
         typer.echo(json.dumps(found.as_dict() | about))
     else:
         _print(found, labels, truth, about)
+
+
+def _problem(
+    features: Path, labels: Path, given: "NDArray[np.int64]", costs: CostOptions
+) -> tuple["DenseProblem", dict[str, Any]]:
+    """Return the problem that labels are costed with, and a description of its costs."""
+    from clusterfug.api import with_selected_costs
+    from clusterfug.execution.plan import Execution
+    from clusterfug.io import files
+
+    instance = files.read(features)
+    if not isinstance(instance, files.Features):
+        raise ValueError(f"{features} holds a graph, not features")
+    _check_same_items(labels, len(given), features, len(np.atleast_1d(instance.array)))
+    settings = settings_for(labels, given, costs, instance.threshold)
+    problem = costs.problem(instance.array, instance.threshold, settings)
+    problem = with_selected_costs(problem, Execution(), None)
+    model, preprocessing = problem.costs, problem.preprocessing
+    about = {"threshold": getattr(model, "value", model.name)}
+    if hasattr(model, "strictness"):
+        about["strictness"] = model.strictness
+    return problem.dense(), about | {"metric": preprocessing.metric, "center": preprocessing.center}
 
 
 def _check_same_items(labels: Path, n: int, other: Path, m: int) -> None:

@@ -21,21 +21,22 @@ from clusterfug.cli.shared import (
 def inspect(
     features: FeaturesArgument,
     metric: MetricOption = None,
-    center: CenterOption = False,
+    center: CenterOption = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample of pairs.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Say what one needs to know before choosing a threshold."""
-    from clusterfug import checks, inspection
-    from clusterfug.graph import GraphProblem
-    from clusterfug.instances import files
+    from clusterfug import checks
+    from clusterfug.io import files
+    from clusterfug.problems.graph import GraphProblem
+    from clusterfug.report import inspection
 
     checks.count("seed", seed, 0)
     instance = files.read(features)
     if isinstance(instance, GraphProblem):
         raise ValueError(f"{features} holds a graph, not features")
     metric = metric or Metric(instance.metric)
-    found = inspection.inspect(instance.array, metric, center, seed)
+    found = inspection.inspect(instance.array, metric, bool(center), seed)
     if as_json:
         typer.echo(json.dumps(asdict(found)))
         return

@@ -12,38 +12,36 @@ from clusterfug.cli.shared import console, progress
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from clusterfug.execution.plan import Execution
+    from clusterfug.problems.features import FeatureProblem
+    from clusterfug.solvers import Solver
+
 
 def show_path(
-    features: "NDArray[Any]",
-    weights: "NDArray[Any] | None",
+    problem: "FeatureProblem",
     thresholds: "NDArray[Any]",
-    options: dict[str, Any],
+    solver: "Solver",
+    execution: "Execution",
     plot: Path | None,
     as_json: bool,
 ) -> None:
     """Cluster along the thresholds, print the table, write the picture."""
-    from clusterfug.instances import files
-    from clusterfug.path import threshold_path
-    from clusterfug.plots import plot_path
+    from clusterfug.io import files
+    from clusterfug.report.plots import plot_path
+    from clusterfug.selection.path import solve_path
 
     with progress() as callback:
-        path = threshold_path(
-            features,
-            thresholds,
-            sample_weight=weights,
-            callback=callback,
-            **options,
-        )
+        path = solve_path(problem, thresholds, solver, execution, False, callback)
     if plot is not None:
         with files.complete(plot) as part:
             plot_path(path, part)
     if as_json:
         plotted = None if plot is None else str(plot)
         about = {
-            "n": features.shape[0],
-            "d": features.shape[1],
+            "n": problem.shape[0],
+            "d": problem.shape[1],
             "algorithm": path[0].algorithm,
-            "device": options["device"],
+            "device": str(execution.device or "cpu"),
         }
         typer.echo(json.dumps(about | {"thresholds": path.rows(), "plot": plotted}))
         return

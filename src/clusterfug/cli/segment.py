@@ -150,24 +150,24 @@ def segment(
 ) -> None:
     """Partition the pixels of images into objects; say how good that is where the truth is known."""
     from clusterfug import checks
-    from clusterfug.gpu.device import choose, is_given
-    from clusterfug.options import ALGORITHMS, GRAPH_ALGORITHMS, Refinement
+    from clusterfug.execution.torch.device import choose_device, is_given
     from clusterfug.segmentation import Rules, segment_many
     from clusterfug.segmentation.outputs import Output
     from clusterfug.segmentation.quality import count, match, quality
     from clusterfug.segmentation.samples import Truths, find_samples
+    from clusterfug.solvers import make_solver, names
 
-    known = GRAPH_ALGORITHMS if graph == Graph.grid else ALGORITHMS
+    known = names("graph" if graph == Graph.grid else "features")
     checks.one_of(f"algorithm for --graph {graph.value}", algorithm, known)
     checks.count("--seed", seed, 0)
-    Refinement(algorithm, refine, time_limit=time_limit)  # validates them
+    solver = make_solver(algorithm, refine=refine, time_limit=time_limit, random_state=seed)
     if jobs is not None:
         checks.count("--jobs", jobs)
         if is_given(device):
             raise ValueError("--jobs is for the CPU: leave it out with --device")
     if graph == Graph.grid and is_given(device):
         raise ValueError("a graph is solved on the CPU: leave out --device with --graph grid")
-    place = "cpu" if graph == Graph.grid else str(choose(device, algorithm) or "cpu")
+    place = "cpu" if graph == Graph.grid else str(choose_device(device, solver) or "cpu")
     checks.count("--offset", offset)
     if overlays and output is None:
         raise ValueError("--overlays needs a folder to write to: -o FOLDER")
@@ -201,10 +201,7 @@ def segment(
                 readers,
                 rules,
                 n_jobs=jobs,
-                algorithm=algorithm,
-                refine=refine,
-                time_limit=time_limit,
-                random_state=seed,
+                algorithm=solver,
                 device=place,
                 precision=precision,
             ):

@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
-
-if TYPE_CHECKING:
-    from clusterfug.instances.files import Features
-    from clusterfug.shards.source import Files
 
 
 class Metric(StrEnum):
@@ -65,9 +61,10 @@ ThresholdOption = Annotated[
     typer.Option(
         "--threshold",
         "-t",
-        metavar="NUMBER | local",
+        metavar="NUMBER | local | auto",
         help="Similarity at which a pair neither attracts nor repels: larger gives more clusters. local is "
-        "one for each item, from its neighbours. Default: 0.4, or what a text file says.",
+        "one for each item, from its neighbours; auto selects how strict. Default: what the labels were "
+        "solved with; what a text file says; auto.",
         show_default=False,
     ),
 ]
@@ -124,7 +121,10 @@ PrecisionOption = Annotated[
         help="On a GPU, how candidates are found: in bfloat16 or in float32. The CPU is always exact."
     ),
 ]
-CenterOption = Annotated[bool, typer.Option("--center", help="Subtract the mean feature first.")]
+CenterOption = Annotated[
+    bool | None,
+    typer.Option("--center/--no-center", help="Subtract the mean feature first.", show_default=False),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 
@@ -138,65 +138,6 @@ def plain_table() -> Table:
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     return table
-
-
-def threshold_of(text: str | None, auto: bool = True) -> float | str | None:
-    """What --threshold says."""
-    if text == "auto" and not auto:
-        raise ValueError("--threshold auto is for cluster: give what it chose, local and its --strictness")
-    if text is None or text in ("local", "auto"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        known = "a number, local or auto" if auto else "a number or local"
-        raise ValueError(f"--threshold must be {known}, not {text!r}") from None
-
-
-def features_and_costs(
-    instance: "Features | Files",
-    threshold: float | str | None,
-    metric: Metric | None,
-    center: bool,
-    *,
-    alpha: str | None = None,
-    prefer: Prefer = Prefer.small,
-    weights: Path | None = None,
-    strictness: float | None = None,
-    n_neighbors: int | None = None,
-) -> tuple[Any, dict[str, Any]]:
-    """What a file of features and the options describe, as `DenseProblem` takes it."""
-    from clusterfug import checks
-    from clusterfug.instances import files
-    from clusterfug.preprocess import mean_feature, prepare
-    from clusterfug.shards.source import Files
-
-    if threshold is None:
-        local = strictness is not None or n_neighbors is not None
-        stored = 0.4 if instance.threshold is None else instance.threshold
-        threshold = "local" if local and alpha is None else stored
-    array: Any = instance
-    if not isinstance(instance, Files):  # what is read in parts is checked in parts, and prepared
-        array = checks.features(instance.array)
-    weight = None if weights is None else checks.weights(files.read_column(weights), array.shape[0])
-    strength: Any = alpha
-    if alpha is not None:
-        try:
-            strength = float(alpha)
-        except ValueError:
-            strength = files.read_column(Path(alpha))
-    if not isinstance(instance, Files):
-        mean = mean_feature(array, weight) if center else None
-        array = prepare(array, metric or instance.metric, mean)
-    costs = {
-        "threshold": threshold,
-        "alpha": strength,
-        "prefer": prefer,
-        "sample_weight": weight,
-        "strictness": strictness,
-        "n_neighbors": n_neighbors,
-    }
-    return array, costs
 
 
 def in_bytes(text: str | None) -> int | None:
@@ -217,38 +158,11 @@ def finite(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def of_features(
-    threshold: float | str | None,
-    strictness: float | None,
-    n_neighbors: int | None,
-    alpha: str | None,
-    prefer: Prefer,
-    weights: Path | None,
-    metric: Metric | None,
-    center: bool,
-    device: str,
-) -> dict[str, bool]:
-    """Options that describe a problem of features, and whether they are used."""
-    from clusterfug.gpu.device import is_given
-
-    return {
-        "--threshold": threshold is not None,
-        "--strictness": strictness is not None,
-        "--n-neighbors": n_neighbors is not None,
-        "--alpha": alpha is not None,
-        "--prefer": prefer != Prefer.small,
-        "--weights": weights is not None,
-        "--metric": metric is not None,
-        "--center": center,
-        "--device": is_given(device),
-    }
-
-
-def no_features(path: Path, options: dict[str, bool]) -> None:
-    """Options that are used although the file holds a graph are an error."""
-    for option, used in options.items():
-        if used:
-            raise ValueError(f"{option} goes with features, but {path} holds a graph")
+def no_options(given: dict[str, Any], reason: str) -> None:
+    """Raise an error for the first option that is given although it does not go with something."""
+    for option, value in given.items():
+        if value is not None and value is not False:
+            raise ValueError(f"{option} {reason}")
 
 
 @contextmanager

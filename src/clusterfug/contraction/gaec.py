@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import blocks
 from clusterfug.contraction.history import record
-from clusterfug.costs import Floats, Ints
-from clusterfug.kernels import Progress, kernel
+from clusterfug.execution import threads
+from clusterfug.execution.jit import Progress, kernel
+from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.result import MERGE
 
 _WORK = 1_000_000  # heap and adjacency operations per kernel call: a fraction of a second
@@ -75,7 +75,7 @@ def gaec(
     for start in range(0, m, _WORK):
         add_edges(graph, heap, start, min(m, start + _WORK))
     while (status := contract(graph, heap, _WORK)) != FINISHED:
-        blocks.look()
+        threads.look()
         if status == HEAP_FULL:
             drop_stale(graph, heap)
             if 2 * graph.counts[HEAP] > len(heap.costs) - 2 * m:

@@ -12,11 +12,19 @@ from numpy.typing import NDArray
 
 from clusterfug.contraction.history import record
 from clusterfug.contraction.queue import Queue, largest_key, next_at, queue_of, set_key
-from clusterfug.costs import Floats, Ints, Rows, add_row, cost_to_item, cost_to_row, sign
-from clusterfug.kernels import Progress, kernel
+from clusterfug.execution.jit import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours
 from clusterfug.neighbours.lists import NEVER, Lists, best_or_promise, fill, has_partner, is_stale, lists_of
-from clusterfug.problem import DenseProblem
+from clusterfug.problems.cost_kernels import (
+    ExtendedRows,
+    Floats,
+    Ints,
+    add_row,
+    apply_signature,
+    cost_to_item,
+    cost_to_row,
+)
+from clusterfug.problems.dense import DenseProblem
 from clusterfug.result import MERGE
 
 _WORK = 200_000_000  # multiplications per kernel call: a fraction of a second
@@ -67,7 +75,7 @@ def start(problem: DenseProblem) -> State:
 
 
 @kernel
-def contract(rows: Rows, lists: Lists, state: State, work: int) -> bool:
+def contract(rows: ExtendedRows, lists: Lists, state: State, work: int) -> bool:
     """Contract until no pair attracts (True) or about `work` multiplications are done (False)."""
     counts = state.counts
     while work > 0:
@@ -150,7 +158,7 @@ def most_attractive(lists: Lists, queue: Queue) -> int:
 
 
 @kernel
-def merge(rows: Rows, state: State, i: int, j: int) -> None:
+def merge(rows: ExtendedRows, state: State, i: int, j: int) -> None:
     """Contract j into i: their rows add (the contraction lemma)."""
     counts = state.counts
     row_i, row_j = state.sum_of[i], state.sum_of[j]
@@ -179,7 +187,7 @@ def deactivate(state: State, j: int) -> None:
 
 
 @kernel
-def score(rows: Rows, state: State, u: int, nodes: Ints) -> Floats:
+def score(rows: ExtendedRows, state: State, u: int, nodes: Ints) -> Floats:
     """Costs of u to the given nodes."""
     query = state.query
     query[:] = 0.0
@@ -187,7 +195,7 @@ def score(rows: Rows, state: State, u: int, nodes: Ints) -> Floats:
         query += state.sums[state.sum_of[u]]
     else:
         add_row(rows, u, query)
-    sign(rows, query)
+    apply_signature(rows, query)
     for t in range(nodes.shape[0]):
         v = nodes[t]
         if state.sum_of[v] >= 0:

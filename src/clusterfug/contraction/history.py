@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.kernels import kernel
+from clusterfug.execution.jit import kernel
 from clusterfug.result import number_by_first_appearance
 
 

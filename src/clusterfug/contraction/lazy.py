@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import blocks
 from clusterfug.contraction.greedy import MERGES, State, merge, score, start
 from clusterfug.contraction.history import labels_of_merges, record
 from clusterfug.contraction.queue import largest_key, next_at, set_key
-from clusterfug.costs import Floats, Ints, Rows
-from clusterfug.kernels import Progress, kernel
+from clusterfug.execution import threads
+from clusterfug.execution.jit import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, insert, nearest
-from clusterfug.problem import DenseProblem
+from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints
+from clusterfug.problems.dense import DenseProblem
 from clusterfug.result import MERGE
 
 _WORK = 100_000_000  # multiplications per kernel call: a fraction of a second
@@ -79,14 +79,14 @@ def _round(
     state = start(problem)
     add_all(arcs, state)
     while not contract(problem.rows, arcs, state, _WORK):
-        blocks.look()
+        threads.look()
         if progress is not None:
             progress("contraction", int(total - n + state.counts[MERGES]), total)
     return state.merges[: state.counts[MERGES]].copy()
 
 
 @kernel
-def contract(rows: Rows, arcs: Arcs, state: State, work: int) -> bool:
+def contract(rows: ExtendedRows, arcs: Arcs, state: State, work: int) -> bool:
     """Contract until no arc attracts (True) or about `work` multiplications are done (False)."""
     counts = state.counts
     while work > 0:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from clusterfug.contraction.greedy import most_attractive
 from clusterfug.contraction.history import record
 from clusterfug.contraction.queue import Queue, largest, queue_of, set_key
-from clusterfug.costs import Floats
-from clusterfug.kernels import Progress, kernel
+from clusterfug.execution.jit import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, insert
 from clusterfug.neighbours.lists import NEVER, Lists, best_or_promise, finish, has_partner, lists_of
-from clusterfug.problem import DenseProblem
+from clusterfug.problems.cost_kernels import Floats
+from clusterfug.problems.dense import DenseProblem
 from clusterfug.result import MERGE
 
 _SMALL = 4096  # up to here costs are kept in float64 whatever the features are: 128 MiB at most

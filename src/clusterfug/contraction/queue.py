@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clusterfug.costs import Floats
-from clusterfug.kernels import kernel, reduction
+from clusterfug.execution.jit import kernel, reduction
+from clusterfug.problems.cost_kernels import Floats
 
 _BLOCK = 256
 

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import checks
-from clusterfug.blocks import cores
 from clusterfug.embedding.encoder import Encoder
 from clusterfug.embedding.unfinished import Unfinished
-from clusterfug.instances import files
-from clusterfug.instances.images import beside, class_folders, find, labels_of_images, look, write_beside
+from clusterfug.execution.threads import cores
+from clusterfug.io import files
+from clusterfug.io.images import beside, class_folders, find, labels_of_images, look, write_beside
 
 #: Of ImageNet, with pixels from 0 to 1: what most encoders of images were trained with.
 MEAN = (0.485, 0.456, 0.406)

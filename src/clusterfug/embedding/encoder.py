@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import checks
-from clusterfug.blocks import cores
+from clusterfug.execution.threads import cores
 
 _INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"

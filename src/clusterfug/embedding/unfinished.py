@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.instances import files
+from clusterfug.io import files
 
 
 class Unfinished:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from clusterfug import blocks
-from clusterfug.costs import Floats, Ints, Rows, cost_to_item, query_of_item
-from clusterfug.kernels import Progress, kernel
+from clusterfug.execution import threads
+from clusterfug.execution.jit import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, insert
-from clusterfug.problem import DenseProblem
+from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints, cost_to_item, query_of_item
+from clusterfug.problems.dense import DenseProblem
 
 _BATCH = 10_000_000  # numbers handed to faiss at a time, so that Ctrl-C works
 
@@ -32,7 +32,7 @@ def approximate(
     spare = -(problem.d + 1) % 16  # widths that are multiples of 16 are faster
     searcher = _hnsw(problem.d + 1 + spare) if index == "hnsw" else _ivf(problem, row_scale, spare)
     faiss = require_faiss()
-    threads = faiss.omp_get_max_threads()
+    omp_threads = faiss.omp_get_max_threads()
     try:
         faiss.omp_set_num_threads(1)
         for start, stop in parts:
@@ -40,7 +40,7 @@ def approximate(
             if progress is not None:
                 progress("neighbours", stop, 2 * n)
     finally:
-        faiss.omp_set_num_threads(1 if blocks.is_alone() else threads)
+        faiss.omp_set_num_threads(1 if threads.is_alone() else omp_threads)
     for start, stop in parts:
         _, nominees = searcher.search(problem.queries(start, stop, np.float32, query_scale, spare), k + 1)
         keep(problem.rows, nominees, start, *found)
@@ -84,7 +84,7 @@ def _ivf(problem: DenseProblem, scale: float, spare: int) -> Any:
 
 
 @kernel
-def keep(rows: Rows, nominees: Ints, start: int, ids: Ints, costs: Floats) -> None:
+def keep(rows: ExtendedRows, nominees: Ints, start: int, ids: Ints, costs: Floats) -> None:
     """Of each row of nominees, those that are other items, each once, with their costs in float64."""
     query = np.empty(rows.signature.shape[0])
     for t in range(nominees.shape[0]):

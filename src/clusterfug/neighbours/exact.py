@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import blocks
-from clusterfug.costs import Floats, Ints, Rows, cost_to_item, query_of_item
-from clusterfug.kernels import Progress, kernel, reduction
-from clusterfug.problem import DenseProblem
+from clusterfug.execution import threads
+from clusterfug.execution.jit import Progress, kernel, reduction
+from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints, cost_to_item, query_of_item
+from clusterfug.problems.dense import DenseProblem
 
 _BLOCK = 2048  # rows and columns of one block of scores: 16 MiB
 _WORK = 100_000_000  # multiplications per kernel call, well under a second
@@ -69,7 +69,7 @@ def _nominate(
     scores = np.empty((min(n, _BLOCK), min(n, _BLOCK)), dtype=np.float32)
     end = split or n
     for top in range(0, end, _BLOCK):
-        blocks.look()
+        threads.look()
         bottom = min(end, top + _BLOCK)
         queries = problem.queries(top, bottom, np.float32, query_scale, spare=1)
         queries[:, -1] = slack[top:bottom] * query_scale
@@ -149,7 +149,7 @@ def nominate(scores: Floats, top: int, left: int, best: Floats, ids: Ints) -> No
 
 @kernel
 def rescore(
-    rows: Rows,
+    rows: ExtendedRows,
     nominees: Ints,
     limits: Floats,
     start: int,
@@ -170,7 +170,7 @@ def rescore(
 
 
 @kernel
-def search(rows: Rows, which: Ints, ids: Ints, costs: Floats, split: int) -> None:
+def search(rows: ExtendedRows, which: Ints, ids: Ints, costs: Floats, split: int) -> None:
     """Exact search of the given rows against all items (beyond a split, if there is one), in float64."""
     query = np.empty(rows.signature.shape[0])
     for i in which:

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clusterfug.costs import Floats, Ints
-from clusterfug.kernels import kernel
+from clusterfug.execution.jit import kernel
 from clusterfug.neighbours.exact import Neighbours, insert
+from clusterfug.problems.cost_kernels import Floats, Ints
 
 NEVER = np.iinfo(np.int64).max
 

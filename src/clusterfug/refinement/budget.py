@@ -1,44 +1,55 @@
-"""How long refinement may go on: by the clock, or by the number of iterations."""
+"""Budget of a refinement: a time limit and a number of iterations."""
 
 import math
 import time
 
-from clusterfug import blocks
+from clusterfug.execution import threads
 
 
 class Budget:
-    """A time limit in seconds from now and a number of iterations; without them it is never over.
+    """Time limit and maximum number of iterations, both unlimited by default.
 
-    No clustering keeps more inside than `enough`: whoever reaches it need not go on.
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds from now.
+    max_iter : int, optional
+        Number of iterations.
+    inside_bound : float, default=inf
+        Upper bound on the total cost inside the clusters of any clustering. A search that reaches it has
+        found an optimum and may stop.
     """
 
     def __init__(
-        self, time_limit: float | None = None, max_iter: int | None = None, enough: float = math.inf
+        self,
+        time_limit: float | None = None,
+        max_iter: int | None = None,
+        inside_bound: float = math.inf,
     ) -> None:
-        self.enough = enough
+        self.inside_bound = inside_bound
         self._start = time.perf_counter()
         self._limit = time_limit
         self._max_iter = max_iter
         self.iterations = 0
 
     def over(self) -> bool:
-        """Whether the time is up."""
-        blocks.look()
+        """Whether the time limit has passed."""
+        threads.look()
         return self._limit is not None and self._seconds() >= self._limit
 
     def left(self) -> float:
-        """Seconds until the time is up."""
+        """Seconds until the time limit."""
         return math.inf if self._limit is None else max(0.0, self._limit - self._seconds())
 
     def spend(self) -> bool:
-        """Take one iteration, if there is one and time for it."""
+        """Start one iteration. Returns False if the iterations or the time are used up."""
         if self.over() or self.iterations == self._max_iter:
             return False
         self.iterations += 1
         return True
 
     def spent(self) -> tuple[int, int]:
-        """How much is spent, of how much: by iterations if there is a number of them, else milliseconds."""
+        """Amount used and total amount: iterations if their number is limited, milliseconds otherwise."""
         if self._max_iter is not None:
             return self.iterations, self._max_iter
         done = int(1000 * self._seconds())

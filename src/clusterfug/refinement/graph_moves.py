@@ -1,7 +1,7 @@
-"""Moves of single nodes on an explicit graph: the same three functions as `moves` has for features.
+"""Moves of single nodes on an explicit graph, for `GraphProblem`; the counterpart of `feature_moves`.
 
-A node costs something only to the clusters of its neighbours, so a pass over all nodes is a pass over the
-edges. Nodes whose neighbours have stayed where they were are not asked again.
+A node has a cost only to the clusters of its neighbours, so a pass over all nodes is a pass over the edges.
+A node is evaluated again only after it or one of its neighbours has moved.
 """
 
 from typing import NamedTuple
@@ -9,118 +9,133 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import blocks
-from clusterfug.costs import Floats, Ints
-from clusterfug.graph import Adjacency, GraphProblem
-from clusterfug.kernels import Progress, kernel
+from clusterfug.execution import threads
+from clusterfug.execution.jit import kernel
+from clusterfug.problems.cost_kernels import Floats, Ints
+from clusterfug.problems.graph import Adjacency, GraphProblem
 from clusterfug.refinement.budget import Budget
 from clusterfug.result import compact
 
-_WORK = 20_000_000  # half-edges per kernel call: a fraction of a second
-_PASSES = 4  # before clusters become the nodes of the next level
-ROUNDING = 1e-12  # a gain counts if it is larger than this times the sizes of the costs at a node
+_WORK_PER_CALL = 20_000_000  # half-edges per kernel call: a fraction of a second
+_MAX_FIRST_PASSES = 4  # passes from singletons, before the clusters become the nodes of the next level
+_GAIN_TOLERANCE = 1e-12  # minimum gain of a move, relative to the sum of the absolute costs at the node
 
 
-class Clusters(NamedTuple):
+class GraphClusterState(NamedTuple):
+    """Clusters of the nodes of a graph, in slots 0..n-1, some of which are unused."""
+
     labels: Ints  # (n,) slot of each node
-    sizes: Ints  # (n,)
+    sizes: Ints  # (n,) number of nodes in each slot
     unused: Ints  # (n,) stack of unused slots
-    left: Ints  # (1,) how many
-    restless: Ints  # (n,) whether a node, or a neighbour, moved since it was asked
-    cost: Floats  # (n,) of the node in hand to each slot, 0 between nodes
-    tolerance: Floats  # (n,)
+    n_unused: Ints  # (1,) height of the stack
+    active: Ints  # (n,) whether the node or a neighbour has moved since the node was evaluated
+    cost: Floats  # (n,) cost of the node that is evaluated to each slot; 0 between nodes
+    tolerance: Floats  # (n,) minimum gain of a move of the node
 
 
-def partners(graph: GraphProblem, progress: Progress | None = None) -> NDArray[np.float64]:
-    """What `first_moves` needs to know: the cost of the best edge of every node."""
+def best_edge_costs(graph: GraphProblem) -> NDArray[np.float64]:
+    """Cost of the best edge of every node, -inf for isolated nodes."""
     best = np.full(graph.n, -np.inf)
     for end in (0, 1):
         np.maximum.at(best, graph.edges[:, end], graph.costs)
     return best
 
 
-def first_moves(
+def first_graph_moves(
     graph: GraphProblem, best: NDArray[np.float64], rng: np.random.Generator | None = None
 ) -> NDArray[np.int64]:
-    """Labels by a few passes of moves from singletons; nodes with the best edge first, or at random."""
-    clusters = _clusters(graph, np.arange(graph.n))
+    """Labels 0..K-1 after a few passes of moves from singletons.
+
+    Nodes are visited in decreasing order of their best edge costs, or in random order.
+    """
+    state = _cluster_state(graph, np.arange(graph.n))
     order = np.argsort(-best, kind="stable") if rng is None else rng.permutation(graph.n)
-    for _ in range(_PASSES):
-        if not _pass(graph, clusters, order):
+    for _ in range(_MAX_FIRST_PASSES):
+        if not _move_pass(graph, state, order):
             break
-    return compact(clusters.labels)
+    return compact(state.labels)
 
 
-def moves(graph: GraphProblem, labels: NDArray[np.int64], budget: Budget) -> tuple[NDArray[np.int64], bool]:
-    """Better labels (0..K-1), and whether no single move improves them."""
-    clusters = _clusters(graph, labels)
+def graph_moves(
+    graph: GraphProblem, labels: NDArray[np.int64], budget: Budget
+) -> tuple[NDArray[np.int64], bool]:
+    """Apply improving moves to labels 0..K-1 until none is left or the time is up.
+
+    Returns labels 0..K'-1, and whether they are move-optimal.
+    """
+    state = _cluster_state(graph, labels)
     order = np.arange(graph.n)
     while not budget.over():
-        if not _pass(graph, clusters, order):
-            return compact(clusters.labels), True
-    return compact(clusters.labels), False
+        if not _move_pass(graph, state, order):
+            return compact(state.labels), True
+    return compact(state.labels), False
 
 
-def _clusters(graph: GraphProblem, labels: NDArray[np.int64]) -> Clusters:
+def _cluster_state(graph: GraphProblem, labels: NDArray[np.int64]) -> GraphClusterState:
+    """State of the clusters of labels 0..K-1, with all nodes active."""
     n, k = graph.n, int(labels.max()) + 1
-    size = np.zeros(n)
+    magnitude = np.zeros(n)
     for end in (0, 1):
-        np.add.at(size, graph.edges[:, end], np.abs(graph.costs))
-    return Clusters(
+        np.add.at(magnitude, graph.edges[:, end], np.abs(graph.costs))
+    return GraphClusterState(
         labels=labels.copy(),
         sizes=np.bincount(labels, minlength=n),
         unused=np.arange(n)[::-1].copy(),
-        left=np.array([n - k]),
-        restless=np.ones(n, dtype=np.bool_),
+        n_unused=np.array([n - k]),
+        active=np.ones(n, dtype=np.bool_),
         cost=np.zeros(n),
-        tolerance=ROUNDING * size,
+        tolerance=_GAIN_TOLERANCE * magnitude,
     )
 
 
-def _pass(graph: GraphProblem, clusters: Clusters, order: NDArray[np.int64]) -> int:
-    step = max(1, _WORK * graph.n // (2 * len(graph.costs) + graph.n))
+def _move_pass(graph: GraphProblem, state: GraphClusterState, order: NDArray[np.int64]) -> int:
+    """Number of moves in one pass over all nodes."""
+    step = max(1, _WORK_PER_CALL * graph.n // (2 * len(graph.costs) + graph.n))
     moved = 0
     for start in range(0, graph.n, step):
-        blocks.look()
-        moved += move_nodes(graph.adjacency, clusters, order[start : start + step])
+        threads.look()
+        moved += move_nodes(graph.adjacency, state, order[start : start + step])
     return moved
 
 
 @kernel
-def move_nodes(graph: Adjacency, clusters: Clusters, nodes: Ints) -> int:
-    """Move nodes, one after the other, to the best cluster of a neighbour, or to be alone."""
+def move_nodes(graph: Adjacency, state: GraphClusterState, nodes: Ints) -> int:
+    """Move nodes, one after the other, to the best cluster of a neighbour or to a new cluster.
+
+    Returns the number of moves.
+    """
     moved = 0
     for v in nodes:
-        if not clusters.restless[v]:
+        if not state.active[v]:
             continue
-        clusters.restless[v] = False
+        state.active[v] = False
         start, stop = graph.starts[v], graph.starts[v + 1]
         for at in range(start, stop):
-            clusters.cost[clusters.labels[graph.ends[at]]] += graph.costs[at]
-        home = clusters.labels[v]
+            state.cost[state.labels[graph.ends[at]]] += graph.costs[at]
+        home = state.labels[v]
         best = 0.0
         to = -1
         for at in range(start, stop):
-            slot = clusters.labels[graph.ends[at]]
-            cost = clusters.cost[slot]
+            slot = state.labels[graph.ends[at]]
+            cost = state.cost[slot]
             if slot != home and (cost > best or (cost == best and to > slot)):
                 best = cost
                 to = slot
-        gain = best - clusters.cost[home]
+        gain = best - state.cost[home]
         for at in range(start, stop):
-            clusters.cost[clusters.labels[graph.ends[at]]] = 0.0
-        if not gain > clusters.tolerance[v] or (to < 0 and clusters.sizes[home] == 1):
+            state.cost[state.labels[graph.ends[at]]] = 0.0
+        if not gain > state.tolerance[v] or (to < 0 and state.sizes[home] == 1):
             continue
         if to < 0:
-            clusters.left[0] -= 1
-            to = clusters.unused[clusters.left[0]]
-        clusters.labels[v] = to
-        clusters.sizes[to] += 1
-        clusters.sizes[home] -= 1
-        if clusters.sizes[home] == 0:
-            clusters.unused[clusters.left[0]] = home
-            clusters.left[0] += 1
+            state.n_unused[0] -= 1
+            to = state.unused[state.n_unused[0]]
+        state.labels[v] = to
+        state.sizes[to] += 1
+        state.sizes[home] -= 1
+        if state.sizes[home] == 0:
+            state.unused[state.n_unused[0]] = home
+            state.n_unused[0] += 1
         for at in range(start, stop):
-            clusters.restless[graph.ends[at]] = True
+            state.active[graph.ends[at]] = True
         moved += 1
     return moved

@@ -1,9 +1,9 @@
 """Iterated local search: Kernighan-Lin and shaking on neighbourhoods of a problem, or on all of it.
 
-A neighbourhood is some clusters around an item, as a `Part`: the costs of all pairs of their nodes. What is
-gained there is gained in the whole problem, since its other clusters stay as they are. Of a large cluster
-only the nodes nearest to the item are free; the rest is one node. The same code serves features and graphs:
-a problem says how close items are to an item and what groups of items cost each other.
+A neighbourhood consists of some clusters around an item, as a `Part` with the costs of all pairs of their
+nodes. An improvement there is an improvement of the whole problem, since all other clusters stay the same.
+Of a large cluster only the nodes closest to the item are free to move; the rest is one contracted node. The
+problem provides the closeness of items to an item and the costs between groups of items.
 """
 
 from collections.abc import Iterator
@@ -12,104 +12,114 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug.problems.protocol import Problem
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.kernighan_lin import kernighan_lin
-from clusterfug.refinement.multilevel import Problem
-from clusterfug.refinement.part import Part, part_of
+from clusterfug.refinement.part import Part, make_part
 from clusterfug.refinement.shake import shake
 from clusterfug.result import compact
 
-#: A problem of no more items is one part: its cost matrix takes 32 MB.
-WHOLE = 2000
+#: A problem of at most this many items is treated as one part, whose cost matrix takes 32 MB.
+MAX_PART_ITEMS = 2000
 
-_NODES = 1000  # of a neighbourhood at most
-_SHARE = 3  # a cluster has at most a third of them to itself
-_CLUSTERS = 100  # of a neighbourhood at most
-_STEPS = 20  # of shaking in an iteration at least; one per node otherwise
-_ROUNDS = 2  # of shaking a whole problem that is only polished, as long as they find something
-_POLISH = 4  # neighbourhoods that are only polished are shaken a quarter as long
-_PATIENCE = 50  # iterations without success, for every part of the problem
-_ROUNDING = 1e-12  # a gain counts if it is larger than this times the costs at a node
+_MAX_NODES = 1000  # free nodes of a neighbourhood
+_CLUSTER_FRACTION = 3  # one cluster has at most 1/3 of the free nodes
+_MAX_CLUSTERS = 100  # clusters of a neighbourhood
+_MIN_SHAKES = 20  # shaking steps per iteration; one per node if there are more nodes
+_POLISHING_ROUNDS = 2  # rounds of shaking when a whole problem is polished, while they find improvements
+_POLISHING_FRACTION = 4  # neighbourhoods that are polished are shaken 1/4 as long
+_MAX_STALLED = 50  # iterations without improvement before the search stops, per _MAX_NODES items
+_GAIN_TOLERANCE = 1e-12  # minimum gain of a move, relative to the sum of the absolute costs at a node
 
 
-class Neighbourhood(NamedTuple):
+class Subproblem(NamedTuple):
+    """Neighbourhood of an item as a part."""
+
     items: NDArray[np.int64]
     groups: NDArray[np.int64]  # node of the part that each item belongs to
     part: Part
 
 
-def search(
+def iterated_local_search(
     problem: Problem, labels: NDArray[np.int64], budget: Budget, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
-    """The best labels so far after every iteration, until nothing improves or the budget is over."""
-    return (_shake_whole if problem.n <= WHOLE else _shake_parts)(problem, labels, budget, rng)
+    """Yield the best labels so far after every iteration, until the search stalls or the budget ends."""
+    return (_search_whole if problem.n <= MAX_PART_ITEMS else _search_parts)(problem, labels, budget, rng)
 
 
 def polish(
     problem: Problem, labels: NDArray[np.int64], nodes: int, rng: np.random.Generator, budget: Budget
 ) -> NDArray[np.int64]:
-    """Kernighan-Lin and a little shaking on neighbourhoods, those of large clusters first.
+    """Labels after Kernighan-Lin and a little shaking on neighbourhoods, those of large clusters first.
 
-    Every cluster of three items or more is in one of them. A problem that is one part is one neighbourhood.
+    Every cluster of three or more items is in at least one neighbourhood, which has at most `nodes` free
+    nodes. A problem of at most MAX_PART_ITEMS items is a single neighbourhood.
     """
     sizes = np.bincount(labels)[labels]
-    if problem.n <= WHOLE:
-        nodes, share, rounds = problem.n, 1, _ROUNDS
+    if problem.n <= MAX_PART_ITEMS:
+        nodes, fraction, rounds = problem.n, 1, _POLISHING_ROUNDS
     else:
-        share, rounds = _POLISH, 1
+        fraction, rounds = _POLISHING_FRACTION, 1
         sizes[sizes <= 2] = 0
-    seen = sizes == 0
+    covered = sizes == 0
     for i in np.argsort(-sizes, kind="stable"):
-        if not seen[i] and not budget.over():
-            near = neighbourhood(problem, labels, int(i), nodes)
-            seen[near.items] = True
-            labels = _shaken(labels, near, rng, share, rounds)
+        if not covered[i] and not budget.over():
+            subproblem = subproblem_around(problem, labels, int(i), nodes)
+            covered[subproblem.items] = True
+            labels = _improve(labels, subproblem, rng, fraction, rounds)
     return labels
 
 
-def _shake_whole(
+def _search_whole(
     problem: Problem, labels: NDArray[np.int64], budget: Budget, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
+    """Iterated local search on all items at once."""
     n = problem.n
     costs = problem.group_costs(np.arange(n), np.arange(n))
-    best, quiet = labels, 0
-    while quiet < _PATIENCE and budget.spend():
-        part = _part(costs, labels)  # afresh: a table that many moves changed has rounding errors
+    best, stalled = labels, 0
+    while stalled < _MAX_STALLED and budget.spend():
+        part = _part(costs, labels)  # made anew: rounding errors accumulate in a table that is updated
         before = part.inside[0]
-        if quiet == 0:
+        if stalled == 0:
             kernighan_lin(part)
-        shake(part, rng, max(_STEPS, n))
-        quiet += 1
+        shake(part, rng, max(_MIN_SHAKES, n))
+        stalled += 1
         labels = part.labels
         if part.inside[0] > before + part.tolerance:
-            best, quiet = compact(labels), 0
+            best, stalled = compact(labels), 0
         yield best
 
 
-def _shake_parts(
+def _search_parts(
     problem: Problem, labels: NDArray[np.int64], budget: Budget, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
-    quiet = 0
-    while quiet < _PATIENCE * (1 + problem.n // _NODES) and budget.spend():
-        near = neighbourhood(problem, labels, int(rng.integers(problem.n)), _NODES)
-        better = _shaken(labels, near, rng, 1)
-        quiet += 1
+    """Iterated local search on neighbourhoods of random items."""
+    stalled = 0
+    while stalled < _MAX_STALLED * (1 + problem.n // _MAX_NODES) and budget.spend():
+        subproblem = subproblem_around(problem, labels, int(rng.integers(problem.n)), _MAX_NODES)
+        better = _improve(labels, subproblem, rng, 1)
+        stalled += 1
         if better is not labels:
-            labels, quiet = better, 0
+            labels, stalled = better, 0
         yield labels
 
 
-def _shaken(
-    labels: NDArray[np.int64], near: Neighbourhood, rng: np.random.Generator, share: int, rounds: int = 1
+def _improve(
+    labels: NDArray[np.int64],
+    subproblem: Subproblem,
+    rng: np.random.Generator,
+    fraction: int,
+    rounds: int = 1,
 ) -> NDArray[np.int64]:
-    """The labels with a better neighbourhood; the labels themselves if it found none.
+    """Labels with an improved neighbourhood, or the given array itself if there is no improvement.
 
-    A round of shaking that finds nothing is the last.
+    The neighbourhood is shaken about once per `fraction` nodes, in several rounds. A round without
+    improvement is the last.
     """
-    part = near.part
+    part = subproblem.part
     before = part.inside[0]
     kernighan_lin(part)
-    steps = max(_STEPS, len(part.labels) // share)
+    steps = max(_MIN_SHAKES, len(part.labels) // fraction)
     for _ in range(rounds):
         last = part.inside[0]
         shake(part, rng, -(-steps // rounds))
@@ -118,19 +128,19 @@ def _shaken(
     if not part.inside[0] > before + part.tolerance:
         return labels
     better = labels.copy()
-    better[near.items] = len(labels) + part.labels[near.groups]
+    better[subproblem.items] = len(labels) + part.labels[subproblem.groups]
     return compact(better)
 
 
-def neighbourhood(problem: Problem, labels: NDArray[np.int64], i: int, nodes: int) -> Neighbourhood:
-    """The clusters around item i, with at most so many nodes."""
+def subproblem_around(problem: Problem, labels: NDArray[np.int64], i: int, nodes: int) -> Subproblem:
+    """The clusters closest to item i, its own first, with at most `nodes` free nodes."""
     closeness = problem.closeness(i)
     sizes = np.bincount(labels)
     mean = np.bincount(labels, weights=closeness) / sizes
     mean[labels[i]] = np.inf
     whole = nodes >= problem.n
-    free = sizes if whole else np.minimum(sizes, nodes // _SHARE)
-    near = np.argsort(-mean, kind="stable")[: None if whole else _CLUSTERS]
+    free = sizes if whole else np.minimum(sizes, nodes // _CLUSTER_FRACTION)
+    near = np.argsort(-mean, kind="stable")[: None if whole else _MAX_CLUSTERS]
     near = near[np.cumsum(free[near]) <= nodes]
     chosen = np.zeros(len(sizes), dtype=np.bool_)
     chosen[near] = True
@@ -141,8 +151,9 @@ def neighbourhood(problem: Problem, labels: NDArray[np.int64], i: int, nodes: in
         rest = members[np.argsort(-closeness[items[members]], kind="stable")[free[c] :]]
         groups[rest] = rest.min()
     _, first, groups = np.unique(groups, return_index=True, return_inverse=True)
-    return Neighbourhood(items, groups, _part(problem.group_costs(items, groups), labels[items[first]]))
+    return Subproblem(items, groups, _part(problem.group_costs(items, groups), labels[items[first]]))
 
 
 def _part(costs: NDArray[np.float64], labels: NDArray[np.int64]) -> Part:
-    return part_of(costs, labels, _ROUNDING * float(np.abs(costs).sum(axis=1).max()))
+    """Part with the tolerance that belongs to its costs."""
+    return make_part(costs, labels, _GAIN_TOLERANCE * float(np.abs(costs).sum(axis=1).max()))

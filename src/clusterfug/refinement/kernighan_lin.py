@@ -1,50 +1,58 @@
 """Kernighan-Lin with joins and splits, on a part.
 
-Between two clusters nodes change sides one after the other, always the one that gains most or loses least,
-each once; then the best prefix of that chain is kept. With an empty second cluster that is a split. A chain
-climbs out of local optima that no single move leaves.
+A chain moves nodes between two clusters one after the other, each node once and always the one with the
+largest gain, which may be negative; then the best prefix of the chain is kept. With an empty second cluster
+this is a split. Chains leave local optima that no single move leaves.
 """
 
 import numpy as np
 
-from clusterfug.costs import Floats, Ints
-from clusterfug.kernels import kernel
-from clusterfug.refinement.part import ALONE, CLUSTERS, Part, climb, put
+from clusterfug.execution.jit import kernel
+from clusterfug.problems.cost_kernels import Floats, Ints
+from clusterfug.refinement.part import ALONE, CLUSTERS, Part, climb, move_node
 
-_PATIENCE = 50  # steps of a chain without a new best prefix
+_MAX_STALLED = 50  # steps of a chain without a new best prefix before it ends
 
 
 @kernel
 def kernighan_lin(part: Part) -> None:
-    """Chains between all pairs of clusters, joins and splits, until none gains; ends in a move-optimum."""
+    """Apply chains between pairs of clusters, joins and splits until none has a gain.
+
+    The resulting labels are move-optimal.
+    """
     m = part.labels.shape[0]
     climb(part, 0)
-    fresh = np.ones(m + 1, dtype=np.bool_)
+    changed = np.ones(m + 1, dtype=np.bool_)
     nodes, gains = np.empty(m, dtype=np.int64), np.empty(m)
     highest = np.empty(m + 1)
     slots = np.empty(m + 1, dtype=np.int64)
-    while fresh.any():
-        now = fresh.copy()
-        fresh[:] = False
+    while changed.any():
+        pending = changed.copy()
+        changed[:] = False
         count = part.counts[CLUSTERS]
         slots[:count] = part.slots[:count]
         for s in range(count):
             a = slots[s]
-            if now[a] and part.sizes[a] > 2:
-                two_way(part, a, ALONE, nodes, gains, fresh)
+            if pending[a] and part.sizes[a] > 2:
+                two_way_chain(part, a, ALONE, nodes, gains, changed)
             highest_costs(part, a, highest)
             for t in range(count):
                 b = slots[t]
                 there = s != t and part.sizes[a] > 0 and part.sizes[b] > 0
-                # A pair is tried from the side that has a node with friends on the other.
-                if there and (now[a] or now[b]) and highest[b] > 0 and not join(part, a, b, fresh):
-                    two_way(part, a, b, nodes, gains, fresh)
-        climb_fresh(part, fresh)
+                # A pair is tried from the side that has a node attracted by the other.
+                if (
+                    there
+                    and (pending[a] or pending[b])
+                    and highest[b] > 0
+                    and not join_if_gain(part, a, b, changed)
+                ):
+                    two_way_chain(part, a, b, nodes, gains, changed)
+        climb_and_mark(part, changed)
 
 
 @kernel
 def highest_costs(part: Part, a: int, highest: Floats) -> None:
-    """The most that a node of cluster a costs to each cluster."""
+    """highest[c] = maximum over the nodes of cluster a of their cost to cluster c."""
     highest[:] = -np.inf
     for v in range(part.labels.shape[0]):
         if part.labels[v] == a:
@@ -53,18 +61,18 @@ def highest_costs(part: Part, a: int, highest: Floats) -> None:
 
 
 @kernel
-def climb_fresh(part: Part, fresh: Ints) -> None:
-    """Climb, and note the clusters that change."""
+def climb_and_mark(part: Part, changed: Ints) -> None:
+    """Hill climbing that marks the clusters it changes."""
     before = part.labels.copy()
     climb(part, 0)
     for v in range(before.shape[0]):
         if part.labels[v] != before[v]:
-            fresh[before[v]] = fresh[part.labels[v]] = True
+            changed[before[v]] = changed[part.labels[v]] = True
 
 
 @kernel
-def join(part: Part, a: int, b: int, fresh: Ints) -> bool:
-    """Join two clusters if that is a gain."""
+def join_if_gain(part: Part, a: int, b: int, changed: Ints) -> bool:
+    """Join cluster a to cluster b if that has a gain. Returns whether they were joined."""
     gain = 0.0
     for v in range(part.labels.shape[0]):
         if part.labels[v] == a:
@@ -73,14 +81,17 @@ def join(part: Part, a: int, b: int, fresh: Ints) -> bool:
         return False
     for v in range(part.labels.shape[0]):
         if part.labels[v] == a:
-            put(part, v, b)
-    fresh[b] = True
+            move_node(part, v, b)
+    changed[b] = True
     return True
 
 
 @kernel
-def two_way(part: Part, a: int, b: int, nodes: Ints, gains: Floats, fresh: Ints) -> bool:
-    """The best prefix of a chain between clusters a and b (or a new one, if b is ALONE), if it gains."""
+def two_way_chain(part: Part, a: int, b: int, nodes: Ints, gains: Floats, changed: Ints) -> bool:
+    """Apply the best prefix of a chain between cluster a and cluster b (a new one if b is ALONE).
+
+    Returns whether there was a prefix with a gain.
+    """
     count = 0
     for v in range(part.labels.shape[0]):
         if part.labels[v] == a or part.labels[v] == b:
@@ -96,9 +107,9 @@ def two_way(part: Part, a: int, b: int, nodes: Ints, gains: Floats, fresh: Ints)
     total = 0.0
     best = part.tolerance
     length = 0
-    # nodes[:step] have changed sides; the others wait.
+    # nodes[:step] have changed sides, the others have not.
     for step in range(count):
-        if step - length >= _PATIENCE:
+        if step - length >= _MAX_STALLED:
             break
         top = step
         for t in range(step + 1, count):
@@ -118,8 +129,8 @@ def two_way(part: Part, a: int, b: int, nodes: Ints, gains: Floats, fresh: Ints)
         return False
     for v in nodes[:length]:
         if part.labels[v] == b:
-            put(part, v, a)
+            move_node(part, v, a)
         else:
-            b = put(part, v, b)  # the first to be alone opens the cluster that the others go to
-    fresh[a] = fresh[b] = True
+            b = move_node(part, v, b)  # the first node opens the new cluster, the others join it
+    changed[a] = changed[b] = True
     return True

@@ -1,24 +1,20 @@
-"""Multilevel refinement: move items, contract the clusters, move clusters (that is joining), uncontract.
+"""Multilevel refinement: move items, contract the clusters, move clusters (joins), and project back.
 
-The same code serves features and graphs; `moves` and `graph_moves` have the same three functions.
+The algorithm is the same for every kind of problem; `Problem.first_moves` and `Problem.move_items` do the
+work of one level.
 """
 
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.graph import GraphProblem
-from clusterfug.problem import DenseProblem
-from clusterfug.refinement import graph_moves, moves
+from clusterfug.problems.protocol import Problem
 from clusterfug.refinement.budget import Budget
-
-Problem = DenseProblem | GraphProblem
 
 
 class Refined(NamedTuple):
-    """Labels 0..K-1, and what is certain about them: no single move, no single join improves them."""
+    """Labels 0..K-1, and whether it is certain that no single move and no single join improves them."""
 
     labels: NDArray[np.int64]
     move_optimal: bool
@@ -31,33 +27,37 @@ def multilevel(
     rng: np.random.Generator | None = None,
     partners: Any = None,
 ) -> NDArray[np.int64]:
-    """Labels from singletons: moves along the neighbour graph, then moves of clusters, level by level.
+    """Labels from singletons: moves between neighbours, then moves of the resulting clusters, recursively.
 
-    The order of the items follows from the costs, or is random with a generator. `partners` is that of
-    `road_of(problem)`, if it is known already. What is left to do is to move the items: `refine`.
+    The labels need not be move-optimal for the items themselves; see `refine`.
+
+    Parameters
+    ----------
+    problem : Problem
+    budget : Budget
+    rng : numpy.random.Generator, optional
+        Visits the items of the first level in random order. By default the order follows from the costs.
+    partners : optional
+        The result of ``problem.partners()`` if it is already known.
     """
-    road = road_of(problem)
-    labels = road.first_moves(problem, road.partners(problem) if partners is None else partners, rng)
+    labels = problem.first_moves(problem.partners() if partners is None else partners, rng)
     if int(labels.max()) + 1 == problem.n:
         return labels
     contracted = problem.contract(labels)
-    return road.moves(contracted, multilevel(contracted, budget), budget)[0][labels]
+    return contracted.move_items(multilevel(contracted, budget), budget)[0][labels]
 
 
 def refine(problem: Problem, labels: NDArray[np.int64], budget: Budget) -> Refined:
-    """Moves and joins from given labels until neither improves; never worse than the labels."""
-    road = road_of(problem)
+    """Alternate moves and joins, starting from labels 0..K-1, until neither improves the objective.
+
+    The result is never worse than the given labels.
+    """
     while True:
-        labels, settled = road.moves(problem, labels, budget)
-        if not settled:
+        labels, move_optimal = problem.move_items(labels, budget)
+        if not move_optimal:
             return Refined(labels, False, False)
         contracted = problem.contract(labels)
         joined = multilevel(contracted, budget)
         if int(joined.max()) + 1 == contracted.n:
             return Refined(labels, True, True)
-        labels = road.moves(contracted, joined, budget)[0][labels]
-
-
-def road_of(problem: Problem) -> ModuleType:
-    """Moves on features or on a graph."""
-    return graph_moves if isinstance(problem, GraphProblem) else moves
+        labels = contracted.move_items(joined, budget)[0][labels]

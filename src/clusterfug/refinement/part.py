@@ -1,8 +1,8 @@
-"""A few nodes with the costs of all their pairs: the table on which Kernighan-Lin and shaking work.
+"""A few nodes with the costs of all their pairs: the state on which Kernighan-Lin and shaking work.
 
-A `Part` is a whole small problem, or a neighbourhood of a large one. table[c, v] is what node v costs to
-the members of cluster c, so every move is known at once; a move adds a row of costs to one row of the table
-and takes it from another. All kernels here keep the table and the total `inside` up to date.
+A `Part` is a whole small problem, or a neighbourhood of a large one. table[c, v] is the total cost of node
+v to the members of cluster c, so the gain of every move can be read off; a move adds a row of costs to one
+row of the table and subtracts it from another. All kernels here update the table and the total `inside`.
 """
 
 from typing import NamedTuple
@@ -10,31 +10,31 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.costs import Floats, Ints
-from clusterfug.kernels import kernel
+from clusterfug.execution.jit import kernel
+from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.result import compact
 
-ALONE = -1
-CLUSTERS = 0  # in Part.counts
+ALONE = -1  # as the target of a move: a new cluster
+CLUSTERS = 0  # index into Part.counts
 
 
 class Part(NamedTuple):
-    """Nodes 0..m-1 in clusters, which are slots 0..m."""
+    """Nodes 0..m-1 and their clusters, in slots 0..m, some of which are unused."""
 
-    costs: Floats  # (m, m), symmetric, 0 on the diagonal
-    table: Floats  # (m + 1, m) what a node costs to a cluster
-    labels: Ints  # (m,)
-    sizes: Ints  # (m + 1,)
-    slots: Ints  # (m + 1,) the used slots first
-    at: Ints  # (m + 1,) where a slot is among them
-    dirty: Ints  # (m + 1,) whether the cluster changed since all nodes were content
-    counts: Ints  # (1,) how many clusters there are
+    costs: Floats  # (m, m) symmetric, with a zero diagonal
+    table: Floats  # (m + 1, m) cost of a node to a cluster
+    labels: Ints  # (m,) slot of each node
+    sizes: Ints  # (m + 1,) number of nodes in each slot
+    slots: Ints  # (m + 1,) permutation of the slots, those in use first
+    at: Ints  # (m + 1,) position of each slot in `slots`
+    dirty: Ints  # (m + 1,) whether the cluster has changed since the labels were last move-optimal
+    counts: Ints  # (1,) number of clusters
     inside: Floats  # (1,) total cost of the pairs in the same cluster
-    tolerance: float  # what a gain has to exceed
+    tolerance: float  # minimum gain of a move
 
 
-def part_of(costs: NDArray[np.float64], labels: NDArray[np.int64], tolerance: float) -> Part:
-    """The part with these costs (symmetric, the diagonal 0) and labels."""
+def make_part(costs: NDArray[np.float64], labels: NDArray[np.int64], tolerance: float) -> Part:
+    """Part with the given costs (symmetric, with a zero diagonal) and labels."""
     m = len(costs)
     part = Part(
         costs=costs,
@@ -48,29 +48,29 @@ def part_of(costs: NDArray[np.float64], labels: NDArray[np.int64], tolerance: fl
         inside=np.zeros(1),
         tolerance=tolerance,
     )
-    fill(part)
+    fill_table(part)
     return part
 
 
 @kernel
-def fill(part: Part) -> None:
-    """Table, sizes and total from the labels 0..K-1."""
+def fill_table(part: Part) -> None:
+    """Compute table, sizes and total cost from labels 0..K-1."""
     for v in range(part.labels.shape[0]):
         slot = part.labels[v]
-        part.inside[0] += part.table[slot, v]  # those before v
+        part.inside[0] += part.table[slot, v]  # cost to the members before v
         part.table[slot] += part.costs[v]
         part.sizes[slot] += 1
         part.counts[CLUSTERS] = max(part.counts[CLUSTERS], slot + 1)
 
 
 @kernel
-def put(part: Part, v: int, to: int) -> int:
-    """Move node v to a cluster, or to be ALONE; the cluster it is in then."""
+def move_node(part: Part, v: int, to: int) -> int:
+    """Move node v to a cluster, or to a new one if `to` is ALONE. Returns the slot of the cluster."""
     home = part.labels[v]
     if to == ALONE:
         to = part.slots[part.counts[CLUSTERS]]
     if part.sizes[to] == 0:
-        swap(part, to, part.counts[CLUSTERS])
+        swap_slots(part, to, part.counts[CLUSTERS])
         part.counts[CLUSTERS] += 1
     part.inside[0] += part.table[to, v] - part.table[home, v]
     for u in range(part.labels.shape[0]):
@@ -83,13 +83,13 @@ def put(part: Part, v: int, to: int) -> int:
     if part.sizes[home] == 0:
         part.table[home] = 0.0
         part.counts[CLUSTERS] -= 1
-        swap(part, home, part.counts[CLUSTERS])
+        swap_slots(part, home, part.counts[CLUSTERS])
     return to
 
 
 @kernel
-def swap(part: Part, slot: int, position: int) -> None:
-    """Bring a slot to a position of the list of slots."""
+def swap_slots(part: Part, slot: int, position: int) -> None:
+    """Exchange a slot with the slot at a position of ``part.slots``."""
     other = part.slots[position]
     part.slots[part.at[slot]] = other
     part.at[other] = part.at[slot]
@@ -99,16 +99,16 @@ def swap(part: Part, slot: int, position: int) -> None:
 
 @kernel
 def climb(part: Part, first: int) -> None:
-    """Move nodes, one after the other from node `first` on, until none gains.
+    """Hill climbing: move nodes cyclically, beginning with node `first`, until no move has a gain.
 
-    A node may gain only if its own cluster is dirty, or by going to one that is.
+    A move can have a gain only if the cluster that the node leaves or the one that it joins is dirty.
     """
     m = part.labels.shape[0]
     dirty = np.empty(m + 1, dtype=np.int64)
-    quiet = 0  # nodes seen since the last move
+    stalled = 0  # nodes visited since the last move
     v = first
     count = -1
-    while quiet < m:
+    while stalled < m:
         if count < 0:
             count = 0
             for at in range(part.counts[CLUSTERS]):
@@ -132,10 +132,10 @@ def climb(part: Part, first: int) -> None:
                     best = part.table[slot, v]
                     to = slot
         if best > stay + part.tolerance and not (to == ALONE and part.sizes[home] == 1):
-            put(part, v, to)
+            move_node(part, v, to)
             count = -1
-            quiet = 0
+            stalled = 0
         else:
-            quiet += 1
+            stalled += 1
         v = v + 1 if v + 1 < m else 0
     part.dirty[:] = False

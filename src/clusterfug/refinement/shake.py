@@ -1,27 +1,27 @@
-"""Shaking a part: disturb a few clusters, climb, keep what is no worse and take back the rest.
+"""Shaking a part: perturb a few clusters, climb, and revert the step if the result is worse.
 
-Equally good clusterings are kept, so that the search drifts over plateaus.
+Equally good clusterings are accepted, so that the search can cross plateaus.
 """
 
 import numpy as np
 
-from clusterfug.costs import Ints
-from clusterfug.kernels import kernel
-from clusterfug.refinement.part import ALONE, CLUSTERS, Part, climb, put
+from clusterfug.execution.jit import kernel
+from clusterfug.problems.cost_kernels import Ints
+from clusterfug.refinement.part import ALONE, CLUSTERS, Part, climb, move_node
 
-_MANY = 32  # nodes that are set free at once, more or less
-_MIXED = 8  # nodes that are sent elsewhere at once, at most
+_N_DISSOLVED = 32  # expected number of nodes that become singletons when a cluster is dissolved
+_MAX_MIXED = 8  # nodes moved by one call of `mix`
 
 
 @kernel
 def shake(part: Part, rng: np.random.Generator, steps: int) -> None:
-    """Disturb and climb so many times."""
+    """Perturb and climb `steps` times. The labels have to be move-optimal, and are so afterwards."""
     m = part.labels.shape[0]
     kept = np.empty(m, dtype=np.int64)
     for _ in range(steps):
         kept[:] = part.labels
         before = part.inside[0]
-        disturb(part, rng, int(rng.integers(0, m)))
+        perturb(part, rng, int(rng.integers(0, m)))
         climb(part, int(rng.integers(0, m)))
         if part.inside[0] < before - part.tolerance:
             restore(part, kept)
@@ -30,16 +30,16 @@ def shake(part: Part, rng: np.random.Generator, steps: int) -> None:
 
 @kernel
 def restore(part: Part, kept: Ints) -> None:
-    """Put every node back where it was in a clustering that no move improves."""
+    """Restore move-optimal labels."""
     for v in range(kept.shape[0]):
         if part.labels[v] != kept[v]:
-            put(part, v, kept[v])
+            move_node(part, v, kept[v])
     part.dirty[:] = False
 
 
 @kernel
-def disturb(part: Part, rng: np.random.Generator, v: int) -> None:
-    """Dissolve, mix, join or split clusters around node v."""
+def perturb(part: Part, rng: np.random.Generator, v: int) -> None:
+    """Dissolve, mix, join or split clusters around node v, at random."""
     home = part.labels[v]
     other = attractive(part, rng, v)
     kind = rng.integers(0, 4)
@@ -53,14 +53,14 @@ def disturb(part: Part, rng: np.random.Generator, v: int) -> None:
         small, large = (home, other) if part.sizes[home] < part.sizes[other] else (other, home)
         for u in range(part.labels.shape[0]):
             if part.labels[u] == small:
-                put(part, u, large)
+                move_node(part, u, large)
     elif kind == 3:
         split(part, rng, v)
 
 
 @kernel
 def attractive(part: Part, rng: np.random.Generator, v: int) -> int:
-    """Another cluster, one of those that v costs most to; ALONE if there is none."""
+    """Random cluster other than that of v, preferring large costs to v; ALONE if none is drawn."""
     best = ALONE
     for slot in part.slots[: part.counts[CLUSTERS]]:
         better = best == ALONE or part.table[slot, v] > part.table[best, v]
@@ -71,18 +71,18 @@ def attractive(part: Part, rng: np.random.Generator, v: int) -> int:
 
 @kernel
 def dissolve(part: Part, rng: np.random.Generator, slot: int) -> None:
-    """Set the nodes of a cluster free, or a sample of about _MANY of them."""
-    share = _MANY / part.sizes[slot]
+    """Make singletons of the nodes of a cluster, or of a sample of about _N_DISSOLVED of them."""
+    share = _N_DISSOLVED / part.sizes[slot]
     for u in range(part.labels.shape[0]):
         if part.labels[u] == slot and part.sizes[slot] > 1 and rng.random() < share:
-            put(part, u, ALONE)
+            move_node(part, u, ALONE)
 
 
 @kernel
 def mix(part: Part, rng: np.random.Generator, v: int, other: int) -> None:
-    """Send some nodes, mostly ones that v attracts, to the cluster of v, to another, or to be alone."""
+    """Move some nodes, mostly ones that v attracts, to the cluster of v, to another, or to new clusters."""
     m = part.labels.shape[0]
-    for _ in range(1 + rng.integers(0, _MIXED)):
+    for _ in range(1 + rng.integers(0, _MAX_MIXED)):
         u = int(rng.integers(0, m))
         for _ in range(8):
             if part.costs[v, u] > 0:
@@ -92,14 +92,14 @@ def mix(part: Part, rng: np.random.Generator, v: int, other: int) -> None:
         to = part.labels[v] if choice == 0 else other if choice == 1 else ALONE
         if to == ALONE:
             if part.sizes[part.labels[u]] > 1:
-                put(part, u, ALONE)
+                move_node(part, u, ALONE)
         elif to != part.labels[u] and part.sizes[to] > 0:
-            put(part, u, to)
+            move_node(part, u, to)
 
 
 @kernel
 def split(part: Part, rng: np.random.Generator, v: int) -> None:
-    """Split the cluster of v between v and a node that it repels."""
+    """Split the cluster of v between v and a node of small cost to it."""
     home = part.labels[v]
     far = ALONE
     for u in range(part.labels.shape[0]):
@@ -107,9 +107,9 @@ def split(part: Part, rng: np.random.Generator, v: int) -> None:
             far = u if far == ALONE or part.costs[v, u] < part.costs[v, far] else far
     if far == ALONE:
         return
-    new = put(part, far, ALONE)
+    new = move_node(part, far, ALONE)
     for u in range(part.labels.shape[0]):
-        if part.sizes[new] > 4 * _MANY:
+        if part.sizes[new] > 4 * _N_DISSOLVED:
             return
         if part.labels[u] == home and u != v and part.costs[far, u] > part.costs[v, u]:
-            put(part, u, new)
+            move_node(part, u, new)

@@ -1,4 +1,8 @@
-"""The names: what `fast`, `auto` and `best` do. Each is a road of steps, to be left after any of them."""
+"""The algorithms `fast`, `auto` and `best`.
+
+Each is a generator that yields a name and the best labels so far after every step, so that the caller can
+record the steps and stop after any of them.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -6,21 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.contraction.gaec import gaec
 from clusterfug.contraction.history import labels_of_merges
-from clusterfug.contraction.lazy import lazy
-from clusterfug.graph import GraphProblem
-from clusterfug.kernels import Progress
+from clusterfug.execution.jit import Progress
+from clusterfug.problems.protocol import Problem
 from clusterfug.refinement.budget import Budget
-from clusterfug.refinement.iterated import WHOLE, polish, search
-from clusterfug.refinement.moves import NEIGHBOURS
-from clusterfug.refinement.multilevel import Problem, Refined, multilevel, refine, road_of
+from clusterfug.refinement.iterated import MAX_PART_ITEMS, iterated_local_search, polish
+from clusterfug.refinement.multilevel import Refined, multilevel, refine
 
-_STARTS = 4  # of `best`, where a problem is one part
-_NODES = 500  # of a neighbourhood that is polished
-_CHEAP = 4e9  # multiplications: a fraction of a second
-_LITTLE = 20  # times more items than nodes of a neighbourhood: little beside the search for neighbours
-_GRAPH = 20_000  # nodes of a graph that is polished in about a second
+_N_STARTS = 4  # starting points of `best`, if the problem is small enough to be one part
+_POLISHED_NODES = 500  # nodes of a neighbourhood in polishing
 
 Steps = Iterator[tuple[str, Refined]]
 Strategy = Callable[
@@ -28,106 +26,98 @@ Strategy = Callable[
 ]
 
 
-def fast(
+def fast_steps(
     problem: Problem,
     init: NDArray[np.int64] | None,
     budget: Budget,
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> Steps:
-    """Multilevel moves and joins, from labels 0..K-1 or from singletons."""
-    yield from _polished(problem, init, budget, rng, progress, False, False)
+    """Multilevel moves and joins, starting from labels 0..K-1 or from singletons."""
+    yield from _polished_steps(problem, init, budget, rng, progress, False, False)
 
 
-def auto(
+def auto_steps(
     problem: Problem,
     init: NDArray[np.int64] | None,
     budget: Budget,
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> Steps:
-    """`fast`; where it is cheap a second start, Kernighan-Lin and a little shaking."""
-    cheap, little = problem.n <= _GRAPH, False
-    if not isinstance(problem, GraphProblem):
-        cheap = problem.n * min(problem.n, _NODES) * problem.d <= _CHEAP
-        little = problem.n >= _LITTLE * _NODES
-    yield from _polished(problem, init, budget, rng, progress, cheap, cheap or little)
+    """`fast`, followed by a second start and by polishing where the problem says that they are cheap."""
+    second_start = problem.affords_second_start(_POLISHED_NODES)
+    polishing = problem.affords_polishing(_POLISHED_NODES)
+    yield from _polished_steps(problem, init, budget, rng, progress, second_start, polishing)
 
 
-def best(
+def best_steps(
     problem: Problem,
     init: NDArray[np.int64] | None,
     budget: Budget,
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> Steps:
-    """All that `auto` does at most; then iterated local search, for small problems from several starts."""
-    for name, refined in _polished(problem, init, budget, rng, progress, True, True):
+    """All steps of `auto`, then iterated local search, from several starts if the problem is small."""
+    for name, refined in _polished_steps(problem, init, budget, rng, progress, True, True):
         yield name, refined
     kept, inside = refined.labels, problem.inside(refined.labels)
-    for start in range(_STARTS if problem.n <= WHOLE else 1):
-        if inside >= budget.enough or (start > 0 and budget.over()):
+    for start in range(_N_STARTS if problem.n <= MAX_PART_ITEMS else 1):
+        if inside >= budget.inside_bound or (start > 0 and budget.over()):
             break
-        first = multilevel(problem, budget, rng) if start > 0 else kept
-        for labels in search(problem, first, budget, rng):
+        current = multilevel(problem, budget, rng) if start > 0 else kept
+        for labels in iterated_local_search(problem, current, budget, rng):
             if progress is not None:
                 progress("search", *budget.spent())
-            if labels is first:
+            if labels is current:
                 continue
-            first = labels
+            current = labels
             if problem.inside(labels) > inside:
                 kept, inside = labels, problem.inside(labels)
                 yield "search", Refined(kept, False, False)
-                if inside >= budget.enough:
+                if inside >= budget.inside_bound:
                     break
-    if refined.move_optimal:  # so it takes little to be so again
+    if refined.move_optimal:  # the labels were optimal before the search, so restoring it takes little time
         yield "search", refine(problem, kept, Budget())
 
 
-def _polished(
+def _polished_steps(
     problem: Problem,
     init: NDArray[np.int64] | None,
     budget: Budget,
     rng: np.random.Generator,
     progress: Progress | None,
     second_start: bool,
-    shaken: bool,
+    polishing: bool,
 ) -> Steps:
-    partners = None
+    """Multilevel refinement, then optionally a second start from contraction, then optionally polishing."""
+    partners: Any = None
     if init is None or problem.inside(init) < 0:
-        partners = road_of(problem).partners(problem, progress)
+        partners = problem.partners(progress)
         init = multilevel(problem, budget, partners=partners)
-    refined = refine(problem, or_all_together(problem, init), budget)
+    refined = refine(problem, or_single_cluster(problem, init), budget)
     yield "multilevel", refined
     if second_start and not budget.over():
         if partners is None:
-            partners = road_of(problem).partners(problem, progress)
-        refined = _better(problem, refined, _from_contraction(problem, partners, budget))
+            partners = problem.partners(progress)
+        labels = labels_of_merges(problem.n, problem.contract_partners(partners))
+        refined = _better(problem, refined, refine(problem, labels, budget))
         yield "contraction", refined
-    if shaken and not budget.over():
-        labels = polish(problem, refined.labels, _NODES, rng, budget)
+    if polishing and not budget.over():
+        labels = polish(problem, refined.labels, _POLISHED_NODES, rng, budget)
         refined = _better(problem, refined, refine(problem, labels, budget))
         yield "kernighan-lin", refined
 
 
-def or_all_together(problem: Problem, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The labels, or all items in one cluster if that is better."""
+def or_single_cluster(problem: Problem, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The labels, or a single cluster of all items if its objective is lower."""
     if problem.inside(labels) < problem.all_singletons:
         return np.zeros(problem.n, dtype=np.int64)
     return labels
 
 
-def _from_contraction(problem: Problem, partners: Any, budget: Budget) -> Refined:
-    """A start of another kind: GAEC on a graph, lazy contraction of features (uses the partners up)."""
-    if isinstance(problem, GraphProblem):
-        merges = gaec(problem.edges, problem.costs, problem.n)
-    else:
-        merges = lazy(problem, partners, NEIGHBOURS)
-    return refine(problem, labels_of_merges(problem.n, merges), budget)
-
-
 def _better(problem: Problem, first: Refined, second: Refined) -> Refined:
+    """The result with the larger cost inside clusters; the first if both are equal."""
     return second if problem.inside(second.labels) > problem.inside(first.labels) else first
 
 
-STRATEGIES: dict[str, Strategy] = {"fast": fast, "auto": auto, "best": best}
+STRATEGIES: dict[str, Strategy] = {"fast": fast_steps, "auto": auto_steps, "best": best_steps}

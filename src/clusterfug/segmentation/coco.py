@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.instances.files import check_readable, complete
+from clusterfug.io.files import check_readable, complete
 from clusterfug.segmentation.overlay import colour
 from clusterfug.segmentation.panoptic import VOID, Panoptic, segments
 from clusterfug.segmentation.pictures import read_picture, write_picture

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.graph import GraphProblem
+from clusterfug.problems.graph import GraphProblem
 
 #: Down and right of every pixel; the long ones are for objects that something hides in part.
 OFFSETS = ((0, 1), (1, 0), (0, 4), (4, 0), (4, 4), (4, -4), (0, 16), (16, 0), (16, 16), (16, -16))

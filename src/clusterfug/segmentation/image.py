@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import blocks, checks
-from clusterfug.assign import cluster_means, most_similar
-from clusterfug.graph import GraphProblem
-from clusterfug.preprocess import prepare
-from clusterfug.problem import DenseProblem
+from clusterfug import checks
+from clusterfug.costs.preprocessing import prepare
+from clusterfug.execution import threads
+from clusterfug.models.assignment import cluster_means, most_similar
+from clusterfug.problems.dense import DenseProblem
+from clusterfug.problems.graph import GraphProblem
 from clusterfug.result import Clustering, number_by_first_appearance
 from clusterfug.segmentation.grid import grid_graph
 from clusterfug.segmentation.panoptic import VOID, Panoptic, class_ids, size, whole_map
@@ -200,7 +201,7 @@ class Image:
                 pixels[:, -4:] = self._positions(rows[part], columns[part], self.shape)
             found[part] = most_similar(pixels, means)
 
-        blocks.each(tile, blocks.slices(len(rows), max(1, _TILE // max(means.shape))))
+        threads.each(tile, threads.slices(len(rows), max(1, _TILE // max(means.shape))))
         return found
 
     def _tidy(self, semantic: NDArray[np.int64], instance: NDArray[np.int64]) -> Panoptic:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusterfug import checks
-from clusterfug.instances.files import complete, save
+from clusterfug.io.files import complete, save
 from clusterfug.segmentation.cityscapes import write_instance_ids
 from clusterfug.segmentation.coco import CocoWriter
 from clusterfug.segmentation.image import Rules

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.instances.files import check_readable, complete
-from clusterfug.instances.images import FORMATS
+from clusterfug.io.files import check_readable, complete
+from clusterfug.io.images import FORMATS
 
 
 def require_pillow() -> Any:

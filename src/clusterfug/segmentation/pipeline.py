@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.kernels import Progress
-from clusterfug.many import SolveManyError, solve_many
+from clusterfug.api import solve_many
+from clusterfug.execution.batch import SolveManyError
+from clusterfug.execution.jit import Progress
 from clusterfug.result import Clustering
 from clusterfug.segmentation.image import Image, Rules
 from clusterfug.segmentation.panoptic import Panoptic, classes_of
@@ -104,7 +105,7 @@ def segment(
     upsample: str = "features",
     graph: str = "complete",
     n_jobs: int | None = None,
-    algorithm: str = "auto",
+    algorithm: Any = "auto",
     callback: Progress | None = None,
     **options: Any,
 ) -> Segmentation:
@@ -195,7 +196,7 @@ def segment_many(
     rules: Rules,
     *,
     n_jobs: int | None = None,
-    algorithm: str = "auto",
+    algorithm: Any = "auto",
     callback: Progress | None = None,
     **options: Any,
 ) -> Iterator[Outcome]:

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.costs import Floats, Ints
-from clusterfug.kernels import kernel
+from clusterfug.execution.jit import kernel
+from clusterfug.problems.cost_kernels import Floats, Ints
 
 Shape = tuple[int, int]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from clusterfug.instances.files import check_readable, read_archive
-from clusterfug.instances.images import find
+from clusterfug.io.files import check_readable, read_archive
+from clusterfug.io.images import find
 from clusterfug.segmentation import cityscapes
 from clusterfug.segmentation.coco import CocoTruth
 from clusterfug.segmentation.image import Rules

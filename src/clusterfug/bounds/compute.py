@@ -1,0 +1,74 @@
+"""Lower bounds of a problem, on the CPU or (the trivial bound) on a device.
+
+`api.lower_bound` and `core` call `compute_bound`; solvers on the CPU call `bound_problem`.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from clusterfug import checks
+from clusterfug.bounds.certificate import Certificate, LowerBound, certified
+from clusterfug.execution.jit import Progress
+from clusterfug.execution.plan import Execution
+from clusterfug.problems.protocol import Problem
+
+METHODS = ("trivial", "triangles", "auto")
+#: "auto" packs triangles for up to this many items.
+MAX_ITEMS_FOR_TRIANGLES = 100_000
+
+
+def compute_bound(
+    problem: Any,
+    execution: Execution,
+    *,
+    method: str = "auto",
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    callback: Progress | None = None,
+) -> LowerBound:
+    """Return a lower bound: the trivial one where the execution says, triangles on the CPU."""
+    begin = time.perf_counter()
+    device = execution.device
+    checks.one_of("method", method, METHODS)
+    if time_limit is not None and time_limit != np.inf:
+        time_limit = checks.number("time_limit", time_limit, 0.0)
+    if method == "trivial":
+        if time_limit is not None:
+            raise ValueError("time_limit is for packing triangles: leave it out with method='trivial'")
+        if memory_limit is not None and device is None:
+            raise ValueError("memory_limit is for triangles or a GPU: leave it out with method='trivial'")
+    if device is not None and _method_of(method, problem.shape[0]) == "trivial":
+        from clusterfug.execution.torch.repulsion import repulsion
+
+        value, error = repulsion(problem, device, memory_limit, callback)
+        seconds = time.perf_counter() - begin
+        return LowerBound(value - 2 * error, 2 * error, "trivial", Certificate.empty(), seconds)
+    if problem.kind == "features":
+        problem = problem.dense()
+    return bound_problem(problem, method, time_limit, memory_limit, callback, begin)
+
+
+def bound_problem(
+    problem: Problem,
+    method: str = "auto",
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    progress: Progress | None = None,
+    begin: float | None = None,
+) -> LowerBound:
+    """Return a lower bound of a problem on the CPU."""
+    begin = time.perf_counter() if begin is None else begin
+    method = _method_of(method, problem.n)
+    if method == "trivial":
+        certificate = Certificate.empty()
+    else:
+        certificate = problem.pack_triangles(memory_limit, time_limit, progress)
+    return certified(problem, certificate, method, begin, progress)
+
+
+def _method_of(method: str, n: int) -> str:
+    if method != "auto":
+        return method
+    return "trivial" if n > MAX_ITEMS_FOR_TRIANGLES else "triangles"

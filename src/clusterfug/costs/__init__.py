@@ -1,0 +1,1 @@
+"""Cost models: how the costs of pairs follow from features; preprocessing."""

@@ -1,0 +1,237 @@
+"""Cost models: values that say how the cost of a pair follows from the features of its items.
+
+Every model defines cost(i, j) = <f_i, f_j> + sign * c_i c_j by one column c beside the features.
+`cost_model` is the one place where a user's arguments become a model; `api.py`, the estimator and the
+command line call it. A result carries the model that was solved, and label files carry its `settings`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import checks
+
+if TYPE_CHECKING:
+    import torch
+
+#: Share of the mean similarity to its neighbours at which an item is neutral, by default.
+STRICTNESS = 0.6
+
+
+class Column(NamedTuple):
+    """The column that a cost model adds to the features, and its entry in the signature."""
+
+    values: NDArray[np.float64]  # (n,)
+    sign: float
+
+
+class CostModel(ABC):
+    """How pair costs follow from features. Subclasses are frozen dataclasses with a unique `name`."""
+
+    name: ClassVar[str]
+    #: Whether parameters have to be selected from the data before there are costs.
+    needs_selection: ClassVar[bool] = False
+    #: Whether the cost of a pair depends on other items too, so that shards cannot compute it on their own.
+    needs_all_items: ClassVar[bool] = False
+
+    @abstractmethod
+    def column(
+        self, features: Any, weight: NDArray[np.float64], device: "torch.device | None" = None
+    ) -> Column:
+        """Return the column for features (an array, or a tensor with its device) and item weights."""
+
+    def of_items(self, items: slice) -> "CostModel":
+        """Return the model of a range of the items."""
+        return self
+
+    def settings(self) -> dict[str, Any]:
+        """Return name and parameters as JSON values; a parameter per item is `"per item"`."""
+        return {"name": self.name} | {
+            key: "per item" if isinstance(value, np.ndarray) else value
+            for key, value in asdict(self).items()  # type: ignore[call-overload]
+        }
+
+
+@dataclass(frozen=True)
+class Threshold(CostModel):
+    """cost(i, j) = <f_i, f_j> - value. A larger threshold gives more clusters."""
+
+    name: ClassVar[str] = "threshold"
+    value: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", checks.number("threshold", self.value))
+
+    def column(self, features: Any, weight: NDArray[np.float64], device: Any = None) -> Column:
+        """A column of ones with signature -threshold: the same costs as with the square root of the
+        threshold and signature -1, without the rounding of a square root."""
+        return Column(np.ones(len(features)), -self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Alpha(CostModel):
+    """cost(i, j) = <f_i, f_j> - alpha_i alpha_j, the paper's affinity strength; "large" adds the term."""
+
+    name: ClassVar[str] = "alpha"
+    alpha: Any  # a number, or one per item
+    prefer: str = "small"
+
+    def __post_init__(self) -> None:
+        checks.one_of("prefer", self.prefer, ("small", "large"))
+        if np.ndim(checks.on_host(self.alpha)) == 0:
+            object.__setattr__(self, "alpha", checks.number("alpha", self.alpha, 0.0))
+
+    def column(self, features: Any, weight: NDArray[np.float64], device: Any = None) -> Column:
+        values = checks.per_item("alpha", self.alpha, len(features))
+        return Column(values, -1.0 if self.prefer == "small" else 1.0)
+
+    def of_items(self, items: slice) -> "Alpha":
+        return self if np.ndim(self.alpha) == 0 else Alpha(self.alpha[items], self.prefer)
+
+
+@dataclass(frozen=True)
+class Local(CostModel):
+    """One threshold per item: a share (`strictness`) of its mean similarity to its nearest items.
+
+    With s_i that mean similarity, cost(i, j) = <f_i, f_j> - strictness sqrt(s_i s_j); see `local_alpha`.
+    """
+
+    name: ClassVar[str] = "local"
+    needs_all_items: ClassVar[bool] = True
+    strictness: float = STRICTNESS
+    n_neighbors: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strictness", checks.number("strictness", self.strictness))
+        _check_neighbors(self.n_neighbors)
+
+    def column(
+        self, features: Any, weight: NDArray[np.float64], device: "torch.device | None" = None
+    ) -> Column:
+        from clusterfug.costs.local import neighbourhood
+
+        similarity = neighbourhood(features, weight, self.n_neighbors, device).similarity
+        return local_column(similarity, self.strictness)
+
+
+@dataclass(frozen=True)
+class Auto(CostModel):
+    """A local threshold whose strictness is selected: the default. The selected model is a `Local`."""
+
+    name: ClassVar[str] = "auto"
+    needs_selection: ClassVar[bool] = True
+    needs_all_items: ClassVar[bool] = True
+    n_neighbors: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_neighbors(self.n_neighbors)
+
+    def column(self, features: Any, weight: Any, device: Any = None) -> Column:
+        raise ValueError(f"{self.name} costs are selected first: solve with them, or give a threshold")
+
+
+@dataclass(frozen=True)
+class TargetClusters(Auto):
+    """A local threshold whose strictness is selected so that the number of clusters is low..high."""
+
+    name: ClassVar[str] = "n_clusters"
+    low: int = 1
+    high: int = 1
+
+
+def local_column(similarity: NDArray[np.float64], strictness: float) -> Column:
+    """Return the column of a local threshold; a negative strictness adds the term."""
+    return Column(np.sqrt(abs(strictness) * similarity), -1.0 if strictness >= 0 else 1.0)
+
+
+#: Cost models that `threshold=` selects by name.
+NAMED: dict[str, type[CostModel]] = {model.name: model for model in (Local, Auto)}
+
+
+def register(model: type[CostModel]) -> type[CostModel]:
+    """Make a cost model available as ``threshold="its name"``; usable as a decorator."""
+    NAMED[model.name] = model
+    return model
+
+
+def cost_model(
+    threshold: Any = None,
+    *,
+    alpha: Any = None,
+    prefer: str = "small",
+    strictness: float | None = None,
+    n_neighbors: int | None = None,
+    n_clusters: Any = None,
+) -> CostModel:
+    """Return the cost model that a user's arguments describe; without any it is `Auto()`.
+
+    Combinations that contradict each other are errors, whatever the values are.
+    """
+    checks.one_of("prefer", prefer, ("small", "large"))
+    parameters = {"strictness": strictness, "n_neighbors": n_neighbors}
+    given = {name: value for name, value in parameters.items() if value is not None}
+    if alpha is not None:
+        if threshold is not None:
+            raise ValueError(f"alpha is used instead of a threshold: leave out threshold={threshold!r}")
+        _leave_out("alpha", given | ({} if n_clusters is None else {"n_clusters": n_clusters}))
+        return Alpha(alpha, prefer)
+    if prefer != "small":
+        raise ValueError('prefer="large" goes with alpha; use a negative threshold instead')
+    if n_clusters is not None:
+        if threshold is not None and threshold not in ("auto", "local"):
+            raise ValueError(f"n_clusters chooses a local threshold: leave out threshold={threshold!r}")
+        if strictness is not None:
+            raise ValueError("n_clusters chooses a local threshold: leave out strictness")
+        low, high = checks.number_range("n_clusters", n_clusters)
+        return TargetClusters(n_neighbors, low, high)
+    if isinstance(threshold, CostModel):
+        _leave_out(f"threshold={threshold.name}", given)
+        return threshold
+    if threshold is None:
+        threshold = Auto.name if strictness is None else Local.name
+    if isinstance(threshold, str):
+        if threshold not in NAMED:
+            names = ", ".join(f'"{name}"' for name in NAMED)
+            raise ValueError(f"threshold must be a number or one of {names}, not {threshold!r}")
+        if threshold == Auto.name and strictness is not None:
+            raise ValueError("threshold='auto' chooses a local threshold: leave out strictness")
+        if strictness is not None:
+            checks.number("strictness", strictness, 0.0)
+        _leave_out(
+            f"threshold={threshold!r}", {k: v for k, v in given.items() if k not in _fields(threshold)}
+        )
+        return NAMED[threshold](**given)
+    _leave_out("a threshold that is a number", given)
+    return Threshold(threshold)
+
+
+def from_settings(settings: dict[str, Any]) -> CostModel:
+    """Return the model that `CostModel.settings` described.
+
+    Raises ValueError if the description is incomplete: one number per item is not part of it.
+    """
+    known = {model.name: model for model in (Threshold, Alpha, TargetClusters)} | NAMED
+    parameters = dict(settings)
+    name = parameters.pop("name", None)
+    if name not in known:
+        raise ValueError(f"unknown cost model {name!r}: choose one of {', '.join(known)}")
+    if "per item" in parameters.values():
+        raise ValueError("the costs have one number per item, which is not stored: give alpha again")
+    return known[name](**parameters)
+
+
+def _fields(name: str) -> set[str]:
+    return {field.name for field in fields(NAMED[name])}  # type: ignore[arg-type]
+
+
+def _leave_out(what: str, given: dict[str, Any]) -> None:
+    for name in given:
+        raise ValueError(f'{name} goes with threshold="local", not with {what}: leave out {name}')
+
+
+def _check_neighbors(n_neighbors: int | None) -> None:
+    if n_neighbors is not None:
+        checks.count("n_neighbors", n_neighbors)

@@ -1,0 +1,107 @@
+"""Preprocessing of features: centring, and scaling of rows to length 1.
+
+`Preprocessing` is the value that problems, results and label files carry; the functions apply it to arrays.
+Tensors are preprocessed by `execution/torch/preprocessing.py`, parts of files by the tasks of a shard.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import checks
+
+METRICS = ("cosine", "inner_product")
+
+_BLOCK_BYTES = 1 << 24
+#: Items share a common part if it has more than this share of their squared length.
+MIN_COMMON_SHARE = 0.25
+_COPIES = 1e-12  # relative rounding of a mean of equal rows
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What is done to features before they have costs.
+
+    metric : "cosine" scales rows to length 1 (a zero row stays zero), "inner_product" leaves them.
+    center : whether the mean feature is subtracted first.
+    """
+
+    metric: str = "cosine"
+    center: bool = False
+
+    def __post_init__(self) -> None:
+        checks.one_of("metric", self.metric, METRICS)
+        object.__setattr__(self, "center", checks.flag("center", self.center))
+
+    @property
+    def is_identity(self) -> bool:
+        return self.metric == "inner_product" and not self.center
+
+
+#: Rows as they are.
+AS_GIVEN = Preprocessing("inner_product")
+
+
+def mean_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """The (weighted) mean row."""
+    return sum_feature(X, weight) / (len(X) if weight is None else weight.sum())
+
+
+def sum_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """The (weighted) sum of the rows, in float64 block by block."""
+    total = np.zeros(X.shape[1])
+    for start, stop in _blocks(X):
+        block = X[start:stop]
+        if weight is None:
+            total += block.sum(axis=0, dtype=np.float64)
+        else:
+            total += (weight[start:stop, None] * block).sum(axis=0)
+    return total
+
+
+def prepare(X: NDArray[Any], metric: str, mean: NDArray[np.float64] | None = None) -> NDArray[Any]:
+    """Validated features less their mean (if one is given), with rows of length 1 if the metric is cosine.
+
+    A zero row stays zero. X itself is returned, not a copy, where there is nothing to do.
+    """
+    checks.one_of("metric", metric, METRICS)
+    if mean is None and metric == "inner_product":
+        return X
+    out = np.empty_like(X)
+    for start, stop in _blocks(X):
+        block = X[start:stop].astype(np.float64)
+        if mean is not None:
+            noise = 1e-14 * np.linalg.norm(block, ord=np.inf, axis=1)
+            block -= mean
+            # A row that equals the mean is zero; what rounding leaves of it is no direction.
+            block[np.linalg.norm(block, ord=np.inf, axis=1) <= noise] = 0.0
+        if metric == "cosine":
+            # By the largest entry first, so that squares neither overflow nor vanish.
+            for order in (np.inf, 2):
+                lengths = np.linalg.norm(block, ord=order, axis=1, keepdims=True)
+                block /= np.where(lengths == 0, 1.0, lengths)
+        out[start:stop] = block
+    return out
+
+
+def share_common_part(X: Any, sample_weight: Any = None) -> bool:
+    """Whether all rows have much in common: the squared length of their mean is a large share of their own.
+
+    More than clusters alone would explain, unless all rows are copies of one.
+    """
+    weight = checks.optional_weights(sample_weight, len(X))
+    total, squares = np.zeros(X.shape[1]), 0.0
+    for start, stop in _blocks(X):
+        block = checks.on_host(X[start:stop]).astype(np.float64)
+        total += weight[start:stop] @ block
+        squares += float(weight[start:stop] @ (block**2).sum(axis=1))
+    mean, square = total / weight.sum(), squares / weight.sum()
+    common = float((mean**2).sum())
+    return MIN_COMMON_SHARE * square < common < (1 - _COPIES) * square
+
+
+def _blocks(X: NDArray[Any]) -> list[tuple[int, int]]:
+    step = max(1, _BLOCK_BYTES // (8 * X.shape[1]))
+    return [(start, min(len(X), start + step)) for start in range(0, len(X), step)]

@@ -1,0 +1,102 @@
+"""Where a run takes place: on the CPU by compiled kernels, or as tensors on a device of torch.
+
+Nothing here imports torch unless a device is asked for.
+"""
+
+import math
+import re
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from clusterfug import checks
+
+if TYPE_CHECKING:
+    import torch
+
+    from clusterfug.solvers import Solver
+
+_MEMORY_SHARE = 0.9  # of the free memory of a GPU that a run may use
+
+
+def choose_device(device: Any, solver: "Solver", X: Any = None) -> "torch.device | None":
+    """Return the device to solve on with tensors, or None for compiled kernels on the CPU."""
+    here = X.device if checks.on_gpu(X) else None
+    if (device is None and here is None) or (isinstance(device, str) and device == "cpu"):
+        return None
+    if isinstance(device, str) and device == "auto":
+        if "torch" not in solver.executions:
+            return None
+        return here or _any_gpu()
+    if isinstance(device, str) and re.fullmatch(r"cuda(:\d+)?", device):
+        chosen = _torch().device(device)
+    elif device is None:
+        chosen = here
+    else:
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(device, torch.device) or device.type not in ("cpu", "cuda"):
+            raise ValueError(
+                f"unknown device {device!r}: choose one of auto, cpu, cuda, cuda:0, cuda:1, ..."
+            )
+        chosen = device
+    if chosen.type == "cuda" and chosen.index is None and here is not None:
+        chosen = here
+    if "torch" not in solver.executions:
+        hint = ", with the labels of a GPU result as init if you like" if "init" in solver.options() else ""
+        raise ValueError(f"{solver.name} runs on the CPU only: use device='cpu'{hint}")
+    return chosen if chosen.type == "cpu" else _found(chosen)
+
+
+def is_given(device: Any) -> bool:
+    """Whether tensors on a device are asked for, not only allowed."""
+    return device is not None and not (isinstance(device, str) and device in ("cpu", "auto"))
+
+
+def _found(device: "torch.device") -> "torch.device":
+    """The same GPU with its number, if it is there and can be used."""
+    torch = _torch()
+    if not torch.cuda.is_available():
+        raise ValueError(
+            f"device {str(device)!r}: torch finds no CUDA GPU here; use device='cpu' or 'auto'"
+        )
+    count = torch.cuda.device_count()
+    index = torch.cuda.current_device() if device.index is None else device.index
+    if index >= count:
+        raise ValueError(f"device 'cuda:{index}' does not exist: there are cuda:0 to cuda:{count - 1}")
+    if find_spec("triton") is None:
+        raise ImportError("a GPU needs triton, which comes with torch on Linux: pip install triton")
+    return torch.device("cuda", index)
+
+
+def _any_gpu() -> "torch.device | None":
+    """The current GPU if there is one and all it needs is installed."""
+    try:
+        return _found(_torch().device("cuda"))
+    except (ImportError, ValueError):
+        return None
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError("a GPU needs torch: pip install 'clusterfug[gpu]'") from error
+    return torch
+
+
+def memory(device: "torch.device", limit: int | None) -> float:
+    """Bytes that a run may use on the device."""
+    if limit is not None:
+        return limit
+    if device.type == "cpu":
+        return math.inf
+    cuda = _torch().cuda
+    free, _ = cuda.mem_get_info(device)
+    return _MEMORY_SHARE * (free + cuda.memory_reserved(device) - cuda.memory_allocated(device))
+
+
+def out_of_memory(device: "torch.device") -> MemoryError:
+    return MemoryError(
+        f"{device} ran out of memory: end other programs there, give a smaller memory_limit so that "
+        "features are streamed, or use device='cpu'"
+    )

@@ -1,0 +1,309 @@
+"""The operations of `operations.py` on features, as Triton kernels."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from clusterfug.execution.torch.operations import ROUNDING, Answer, Ask, Course, Rows, Tiles
+
+_PIECE = 128  # rows summed one after the other
+_PROGRAMS = 2048  # keep a large GPU busy
+
+
+def nominate(
+    queries: Rows, columns: Rows, home: Tensor, of: Tensor, tiles: Tiles, k: int
+) -> tuple[Tensor, Tensor]:
+    n, d = queries.features.shape
+    mean = -(-len(columns.features) // (len(columns.starts) - 1))
+    precise = queries.features.dtype == torch.float32
+    if precise:
+        width, depth, warps, stages = 64, 32, 4, 3
+    elif tiles.size == 64:
+        width, depth, warps, stages = 64, 128 if d >= 512 else 64, 4, 3
+    elif mean >= 16384 and d >= 512:
+        width, depth, warps, stages = 256, 64, 8, 3
+    else:
+        width, depth, warps, stages = 128, 64, 8, 3
+    if k > 1:  # so many tiles that the best of each are enough
+        width = max(16, min(width, triton.next_power_of_2(mean // 64 + 1)))
+    splits = max(1, min(_PROGRAMS // max(1, len(tiles.first)), mean // width))
+    best = torch.empty((n, splits, k), dtype=torch.float32, device=home.device)
+    ids = torch.empty((n, splits, k), dtype=torch.int64, device=home.device)
+    if len(tiles.first):
+        _nominate[(len(tiles.first), splits)](
+            queries.features, queries.more, queries.starts,
+            columns.features, columns.more, columns.starts,
+            tiles.first, of, home, best, ids, d, splits,
+            K=k, ROWS=tiles.size, COLUMNS=width, DEPTH=depth, EVEN=d % depth == 0, PACKED=not precise,
+            num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+    if splits == 1 and k == 1:
+        return best[:, 0], ids[:, 0]
+    best, ids = best.reshape(n, -1), ids.reshape(n, -1)
+    best, at = best.max(1, keepdim=True) if k == 1 else best.topk(k, dim=1)
+    return best, ids.gather(1, at)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _nominate(
+    queries, query_more, query_starts,
+    columns, column_more, column_starts,
+    tiles, of, home, best_out, ids_out, d, splits,
+    K: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
+    EVEN: tl.constexpr, PACKED: tl.constexpr,
+):  # fmt: skip
+    """One tile of queries against one stretch of the columns of their problem.
+
+    A tile of columns takes every stride-th, so that neighbours in the input are in different tiles; the
+    best of each tile competes for the K best. Indices beyond the end read the last row or column.
+    PACKED: the lowest bits of a score hold its place in the tile, so that a plain maximum finds both.
+    """
+    first = tl.load(tiles + tl.program_id(0))
+    split = tl.program_id(1)
+    problem = tl.load(of + first)
+    stop = tl.load(query_starts + problem + 1)
+    begin, end = tl.load(column_starts + problem), tl.load(column_starts + problem + 1)
+    count = (end - begin + splits - 1) // splits
+    begin = tl.minimum(begin + split * count, end)
+    end = tl.minimum(begin + count, end)
+    rows = tl.minimum(first + tl.arange(0, ROWS), stop - 1)
+    own = tl.load(home + rows)
+    u0 = tl.load(query_more + 3 * rows)
+    u1 = tl.load(query_more + 3 * rows + 1)
+    stride = (end - begin + COLUMNS - 1) // COLUMNS
+    lane = tl.arange(0, COLUMNS)
+    depth = tl.arange(0, DEPTH)
+    slot = tl.arange(0, K)
+    best = tl.full((ROWS, K), float("-inf"), tl.float32)
+    ids = tl.zeros((ROWS, K), tl.int64) + own[:, None]
+    left = queries + rows[:, None] * d + depth[None, :]
+    for t in range(stride):
+        beyond = begin + lane * stride + t >= end
+        cols = tl.minimum(begin + lane * stride + t, end - 1)
+        right = columns + cols[None, :] * d + depth[:, None]
+        scores = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for at in range(0, d, DEPTH):
+            if EVEN:
+                a = tl.load(left + at)
+                b = tl.load(right + at)
+            else:
+                a = tl.load(left + at, (at + depth < d)[None, :], 0.0)
+                b = tl.load(right + at, (at + depth < d)[:, None], 0.0)
+            scores = tl.dot(a, b, scores, input_precision="ieee")
+        v0 = tl.load(column_more + 3 * cols)
+        scores += u0[:, None] * v0[None, :] + tl.where(beyond, -3e38, 0.0)[None, :]
+        if not PACKED:
+            v1 = tl.load(column_more + 3 * cols + 1)
+            scores += u1[:, None] * v1[None, :]
+        scores = tl.where(cols[None, :] == own[:, None], -3e38, scores)
+        if PACKED:
+            bits = scores.to(tl.int32, bitcast=True)
+            bits = (bits & (-COLUMNS)) | lane[None, :]
+            largest = tl.max(bits.to(tl.float32, bitcast=True), axis=1)
+            where = largest.to(tl.int32, bitcast=True) & (COLUMNS - 1)
+            score = largest
+        else:
+            score, where = tl.max(scores, axis=1, return_indices=True)
+        col = tl.minimum(begin + where.to(tl.int64) * stride + t, end - 1)
+        if K == 1:
+            better = score[:, None] > best
+            ids = tl.where(better, col[:, None], ids)
+            best = tl.where(better, score[:, None], best)
+        else:  # the worst of the K gives way
+            worst, place = tl.min(best, axis=1, return_indices=True)
+            swap = (score > worst)[:, None] & (slot[None, :] == place[:, None])
+            ids = tl.where(swap, col[:, None], ids)
+            best = tl.where(swap, score[:, None], best)
+    real = first + tl.arange(0, ROWS) < stop
+    out = (rows[:, None] * splits + split) * K + slot[None, :]
+    tl.store(best_out + out, best, real[:, None])
+    tl.store(ids_out + out, ids, real[:, None])
+
+
+def dots(left: Tensor, i: Tensor, right: Tensor, j: Tensor, signs: Tensor | None) -> Tensor:
+    result = torch.empty(len(i), dtype=torch.float64, device=left.device)
+    if len(i):
+        d = left.shape[1]
+        wide = min(128, triton.next_power_of_2(d))
+        each = max(1, 512 // wide)
+        _dots[(triton.cdiv(len(i), each),)](
+            left, i, right, j, left if signs is None else signs, result, len(i), d,
+            SIGNED=signs is not None, EACH=each, WIDE=wide, num_warps=4,
+        )  # fmt: skip
+    return result
+
+
+@triton.jit(do_not_specialize=["n"])
+def _dots(
+    left, i, right, j, signs, result, n, d,
+    SIGNED: tl.constexpr, EACH: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    pair = tl.program_id(0).to(tl.int64) * EACH + tl.arange(0, EACH)
+    there = tl.load(j + pair, pair < n, -1)
+    real = there >= 0
+    here = tl.load(i + pair, real, 0)
+    total = _products(left, signs, right, here, tl.where(real, there, 0), real, d, SIGNED, EACH, WIDE)
+    tl.store(result + pair, total, pair < n)
+
+
+def sums(rows: Tensor, order: Tensor, starts: Tensor, most: int) -> Tensor:
+    """In two steps, so that a large group is summed by many: pieces of groups, then groups of pieces."""
+    if most <= _PIECE:
+        return _sum(rows, order, starts[:-1], starts[1:])
+    sizes = starts.diff()
+    groups = len(sizes)
+    pieces = torch.zeros(groups + 1, dtype=torch.int64, device=rows.device)
+    pieces[1:] = ((sizes + _PIECE - 1) // _PIECE).cumsum(0)
+    each = torch.arange(
+        min(len(order), groups + len(order) // _PIECE), device=rows.device
+    )  # at least enough
+    group = (torch.searchsorted(pieces, each, right=True) - 1).clamp(max=groups - 1)
+    begin = starts[group] + _PIECE * (each - pieces[group])
+    partial = _sum(rows, order, begin, torch.minimum(begin + _PIECE, starts[group + 1]))
+    return _sum(partial, each, pieces[:-1], pieces[1:])
+
+
+def _sum(rows: Tensor, order: Tensor, begin: Tensor, end: Tensor) -> Tensor:
+    d = rows.shape[1]
+    result = torch.empty(len(begin), d, dtype=torch.float64, device=rows.device)
+    wide = min(256, triton.next_power_of_2(d))
+    _sums[(len(begin), triton.cdiv(d, wide))](rows, order, begin, end, result, d, WIDE=wide, num_warps=2)
+    return result
+
+
+@triton.jit
+def _sums(rows, order, begin, end, result, d, WIDE: tl.constexpr):
+    group = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
+    several = tl.arange(0, 4)
+    stop = tl.load(end + group)
+    total = tl.zeros((4, WIDE), tl.float64)
+    for at in range(tl.load(begin + group), stop, 4):
+        real = at + several < stop
+        row = tl.load(order + at + several, real, 0)
+        mask = real[:, None] & (column < d)[None, :]
+        total += tl.load(rows + row[:, None] * d + column[None, :], mask, 0.0).to(tl.float64)
+    tl.store(result + group * d + column, tl.sum(total, axis=0), column < d)
+
+
+def adjust(totals: Tensor, rows: Tensor, order: Tensor, starts: Tensor) -> None:
+    n, d = rows.shape
+    wide = min(256, triton.next_power_of_2(d))
+    _adjust[(len(totals), triton.cdiv(d, wide))](totals, rows, order, starts, n, d, WIDE=wide, num_warps=2)
+
+
+@triton.jit(do_not_specialize=["n"])
+def _adjust(totals, rows, order, starts, n, d, WIDE: tl.constexpr):
+    group = tl.program_id(0).to(tl.int64)
+    begin, stop = tl.load(starts + group), tl.load(starts + group + 1)
+    if begin < stop:
+        column = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
+        several = tl.arange(0, 4)
+        change = tl.zeros((4, WIDE), tl.float64)
+        for at in range(begin, stop, 4):
+            real = at + several < stop
+            entry = tl.load(order + at + several, real, 0)
+            row = tl.where(entry < n, entry, entry - n)
+            mask = real[:, None] & (column < d)[None, :]
+            x = tl.load(rows + row[:, None] * d + column[None, :], mask, 0.0).to(tl.float64)
+            change += tl.where((entry < n)[:, None], -x, x)
+        old = tl.load(totals + group * d + column, column < d, 0.0)
+        tl.store(totals + group * d + column, old + tl.sum(change, axis=0), column < d)
+
+
+def decide(
+    ask: Ask, sums: Tensor, more: Tensor, labels: Tensor, score: Tensor, to: Tensor,
+    course: Course,
+) -> Answer:  # fmt: skip
+    n, d = ask.features.shape
+    answer = Answer(
+        torch.empty_like(labels),
+        torch.empty_like(ask.own),
+        torch.empty_like(ask.own),
+        torch.empty(n, dtype=torch.bool, device=labels.device),
+    )
+    wide = min(128, triton.next_power_of_2(d))
+    each = max(1, 512 // wide)
+    _decide[(triton.cdiv(n, each),)](
+        ask.features, sums if ask.signs is None else ask.signs, ask.last_a, ask.own, ask.magnitudes, ask.of,
+        ask.number, sums, more, labels, score, to, course.turn, course.share, course.tiny, *answer, n, d,
+        ROUNDING_=ROUNDING, SIGNED=ask.signs is not None, EACH=each, WIDE=wide, num_warps=4,
+    )  # fmt: skip
+    return answer
+
+
+@triton.jit(do_not_specialize=["n"])
+def _decide(
+    features, signs, last_a, own, magnitudes, of, number, sums, more, labels, score, to, turn, share, tiny,
+    to_out, gains_out, least_out, chosen_out, n, d,
+    ROUNDING_: tl.constexpr, SIGNED: tl.constexpr, EACH: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0).to(tl.int64) * EACH + tl.arange(0, EACH)
+    real = i < n
+    home, there = tl.load(labels + i, real, 0), tl.load(to + i, real, 0)
+    problem = tl.load(of + i, real, 0)
+    last = tl.load(last_a + i, real, 0.0)
+    rounding = ROUNDING_ * tl.load(magnitudes + i, real, 0.0) * tl.load(more + 3 * home + 1, real, 0.0)
+    rounding += tl.load(tiny + problem, real, 0.0)
+    total = _products(features, signs, sums, i, home, real, d, SIGNED, EACH, WIDE)
+    least = total + last * tl.load(more + 3 * home, real, 0.0) - tl.load(own + i, real, 0.0) + rounding
+    hopeful = real & (tl.load(score + i, real, 0.0) > least)
+    total = _products(features, signs, sums, i, there, hopeful, d, SIGNED, EACH, WIDE)
+    cost = tl.where(hopeful, total + last * tl.load(more + 3 * there, hopeful, 0.0), 0.0)
+    gains = tl.maximum(cost, 0.0) - least
+    x = (tl.load(number + i, real, 0) * 0x9E3779B1 + tl.load(turn) * 0x85EBCA77) & 0xFFFFFFFF
+    x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
+    x = ((x ^ (x >> 12)) * 0x297A2D39) & 0xFFFFFFFF
+    hashed = (x ^ (x >> 15)).to(tl.float64) / 4294967296.0
+    chosen = (gains > 0) & (hashed < tl.load(share + problem, real, 0.0))
+    tl.store(to_out + i, tl.where(cost > 0, there, -1), real)
+    tl.store(gains_out + i, gains, real)
+    tl.store(least_out + i, least, real)
+    tl.store(chosen_out + i, chosen, real)
+
+
+@triton.jit
+def _products(
+    features, signs, sums, i, j, real, d, SIGNED: tl.constexpr, EACH: tl.constexpr, WIDE: tl.constexpr
+):
+    total = tl.zeros((EACH, WIDE), tl.float64)
+    for at in range(0, d, WIDE):
+        column = at + tl.arange(0, WIDE)
+        mask = real[:, None] & (column < d)[None, :]
+        x = tl.load(features + i[:, None] * d + column[None, :], mask, 0.0).to(tl.float64)
+        y = tl.load(sums + j[:, None] * d + column[None, :], mask, 0.0).to(tl.float64)
+        if SIGNED:
+            x = x * tl.load(signs + column, column < d, 0.0)[None, :]
+        total += x * y
+    return tl.sum(total, axis=1)
+
+
+def settle(sums: Tensor, more: Tensor, lasts: Tensor, signs: Tensor | None) -> Tensor:
+    count, d = sums.shape
+    own = torch.empty(count, dtype=torch.float64, device=sums.device)
+    wide = min(512, triton.next_power_of_2(d))
+    _settle[(count,)](
+        sums, more, lasts, sums if signs is None else signs, own, d, lasts.stride(0),
+        SIGNED=signs is not None, WIDE=wide, num_warps=2,
+    )  # fmt: skip
+    return own
+
+
+@triton.jit
+def _settle(sums, more, lasts, signs, own, d, stride, SIGNED: tl.constexpr, WIDE: tl.constexpr):
+    group = tl.program_id(0).to(tl.int64)
+    used = tl.load(more + 3 * group + 2) > 0
+    total = tl.zeros((WIDE,), tl.float64)
+    for at in range(0, d, WIDE):
+        column = at + tl.arange(0, WIDE)
+        x = tl.load(sums + group * d + column, (column < d) & used, 0.0)
+        tl.store(sums + group * d + column, x, (column < d) & (used == 0))
+        if SIGNED:
+            total += x * x * tl.load(signs + column, column < d, 0.0)
+        else:
+            total += x * x
+    a = tl.where(used, tl.load(more + 3 * group), 0.0)
+    tl.store(own + group, tl.sum(total, axis=0) + tl.load(lasts + group * stride) * a * a)
+    tl.store(more + 3 * group, 0.0, used == 0)
+    tl.store(more + 3 * group + 1, 0.0, used == 0)

@@ -1,0 +1,151 @@
+"""The operations of `operations.py` on labels, pairs and values, as Triton kernels."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from clusterfug.execution.torch.operations import GROWS, LEAST, Course, Slots
+
+
+def match(
+    i: Tensor, j: Tensor, costs: Tensor, rank: Tensor, group: Tensor, single: Tensor, tries: int
+) -> None:
+    if not len(i):
+        return
+    best = torch.full_like(group, 2**62)
+    grid = (triton.cdiv(len(i), 256),)
+    for turn in range(tries):  # later turns have smaller numbers: the minima need no fresh start
+        down = (turn + 1) * len(i)
+        _bid[grid](i, j, costs, rank, single, best, len(i), down, WIDE=256, num_warps=4)
+        _take[grid](i, j, costs, rank, single, best, group, len(i), down, WIDE=256, num_warps=4)
+
+
+@triton.jit(do_not_specialize=["n", "down"])
+def _bid(i, j, costs, rank, single, best, n, down, WIDE: tl.constexpr):
+    """Every pair that is left tells both of its ends its rank."""
+    e = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
+    real = e < n
+    a, b = tl.load(i + e, real, 0), tl.load(j + e, real, 0)
+    left = (
+        real
+        & (tl.load(costs + e, real, 0.0) > 0)
+        & tl.load(single + a, real, 0)
+        & tl.load(single + b, real, 0)
+    )
+    number = tl.load(rank + e, real, 0) - down
+    tl.atomic_min(best + a, number, left)
+    tl.atomic_min(best + b, number, left)
+
+
+@triton.jit(do_not_specialize=["n", "down"])
+def _take(i, j, costs, rank, single, best, group, n, down, WIDE: tl.constexpr):
+    """Pairs that are the best of both of their ends are taken."""
+    e = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
+    real = (e < n) & (tl.load(costs + e, e < n, 0.0) > 0)
+    a, b = tl.load(i + e, real, 0), tl.load(j + e, real, 0)
+    number = tl.load(rank + e, real, 0) - down
+    taken = real & (tl.load(best + a, real, 0) == number) & (tl.load(best + b, real, 0) == number)
+    tl.store(group + b, a, taken)
+    tl.store(single + a, tl.zeros_like(taken), taken)
+    tl.store(single + b, tl.zeros_like(taken), taken)
+
+
+def route(
+    chosen: Tensor, to: Tensor, labels: Tensor, so_far: Tensor, slots: Slots
+) -> tuple[Tensor, Tensor]:
+    n = len(labels)
+    new = torch.empty_like(labels)
+    touched = torch.empty(2 * n, dtype=torch.int32, device=labels.device)
+    _route[(triton.cdiv(n, 512),)](
+        chosen, to, labels, so_far, *slots, new, touched, n, len(slots.sizes), WIDE=512, num_warps=4
+    )
+    return new, touched
+
+
+@triton.jit(do_not_specialize=["n", "count"])
+def _route(
+    chosen, to, labels, so_far, sizes, unused_first, first, begin, end, new_out, touched, n, count,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
+    real = i < n
+    home = tl.load(labels + i, real, 0)
+    goes, there = tl.load(chosen + i, real, 0), tl.load(to + i, real, 0)
+    alone = goes & (there < 0)
+    start = tl.load(first + i, alone, 0)
+    before = tl.load(so_far + start, alone, 0)
+    before -= (tl.load(chosen + start, alone, 0) & (tl.load(to + start, alone, 0) < 0)).to(tl.int64)
+    place = tl.load(begin + i, alone, 0) + tl.load(so_far + i, alone, 0) - 1 - before
+    found = alone & (place < tl.load(end + i, alone, 0))
+    slot = tl.load(unused_first + place, found, 0)
+    found &= tl.load(sizes + slot, found, 1) == 0
+    new = tl.where(alone, tl.where(found, slot, home), tl.where(goes, there, home))
+    stays = new == home
+    tl.store(new_out + i, new, real)
+    tl.store(touched + i, tl.where(stays, count, home).to(tl.int32), real)
+    tl.store(touched + n + i, tl.where(stays, count, new).to(tl.int32), real)
+
+
+def totals(values: Tensor, starts: Tensor) -> Tensor:
+    result = torch.empty(len(starts) - 1, dtype=torch.float64, device=values.device)
+    _totals[(len(result),)](values, starts, result, WIDE=1024, num_warps=4)
+    return result
+
+
+@triton.jit
+def _totals(values, starts, result, WIDE: tl.constexpr):
+    problem = tl.program_id(0)
+    stop = tl.load(starts + problem + 1)
+    lane = tl.arange(0, WIDE)
+    total = tl.zeros((WIDE,), tl.float64)
+    for at in range(tl.load(starts + problem), stop, WIDE):
+        total += tl.load(values + at + lane, at + lane < stop, 0.0)
+    tl.store(result + problem, tl.sum(total, axis=0))
+
+
+def largest(values: Tensor, starts: Tensor) -> Tensor:
+    result = torch.empty(len(starts) - 1, dtype=torch.int64, device=values.device)
+    _largest[(len(result),)](values, starts, result, WIDE=1024, num_warps=4)
+    return result
+
+
+@triton.jit
+def _largest(values, starts, result, WIDE: tl.constexpr):
+    problem = tl.program_id(0)
+    begin, stop = tl.load(starts + problem), tl.load(starts + problem + 1)
+    lane = tl.arange(0, WIDE)
+    best = tl.full((WIDE,), float("-inf"), tl.float64)
+    where = tl.zeros((WIDE,), tl.int64) + begin
+    for at in range(begin, stop, WIDE):
+        x = tl.load(values + at + lane, at + lane < stop, float("-inf"))
+        where = tl.where(x > best, at + lane, where)
+        best = tl.maximum(x, best)
+    top = tl.max(best, axis=0)
+    tl.store(result + problem, tl.min(tl.where(best == top, where, stop), axis=0))
+
+
+def judge(course: Course, inside: Tensor) -> Tensor:
+    good = torch.empty_like(course.careful)
+    _judge[(triton.cdiv(len(inside), 128),)](
+        inside, *course, good, len(inside), GROWS_=GROWS, LEAST_=LEAST, WIDE=128, num_warps=1
+    )
+    return good
+
+
+@triton.jit(do_not_specialize=["n"])
+def _judge(
+    inside, kept, share, careful, tiny, turn, good, n,
+    GROWS_: tl.constexpr, LEAST_: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    p = tl.program_id(0) * WIDE + tl.arange(0, WIDE)
+    real = p < n
+    new, old = tl.load(inside + p, real, 0.0), tl.load(kept + p, real, 0.0)
+    rises = new > old
+    part = tl.load(share + p, real, 0.0)
+    part = tl.minimum(tl.maximum(tl.where(rises, GROWS_ * part, part / 2), LEAST_), 1.0)
+    tl.store(kept + p, tl.where(rises, new, old), real)
+    tl.store(share + p, part, real)
+    tl.store(careful + p, rises == 0, real)
+    tl.store(good + p, rises, real)
+    tl.store(turn, tl.load(turn) + 1, tl.program_id(0) == 0)

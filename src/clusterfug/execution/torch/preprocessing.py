@@ -1,0 +1,45 @@
+"""Centring and scaling of features that are tensors on a device; arrays: `costs/preprocessing.py`."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clusterfug import checks
+from clusterfug.costs.preprocessing import Preprocessing
+
+_BLOCK_ENTRIES = 1 << 24
+
+
+def prepare_tensor(
+    X: Any, preprocessing: Preprocessing, sample_weight: Any
+) -> tuple[Tensor, NDArray[np.float64] | None]:
+    """Return preprocessed features and the mean that was subtracted, computed in float64 in blocks."""
+    X = checks.tensor("X", X)
+    checks.rectangle(X)
+    if preprocessing.is_identity:
+        return X, None
+    weight = torch.from_numpy(checks.optional_weights(sample_weight, len(X))).to(X.device)
+    step = max(1, _BLOCK_ENTRIES // X.shape[1])
+    blocks = [slice(start, start + step) for start in range(0, len(X), step)]
+    mean = None
+    if preprocessing.center:
+        mean = torch.zeros(X.shape[1], dtype=torch.float64, device=X.device)
+        for some in blocks:
+            mean += (weight[some, None] * X[some].double()).sum(0)
+        mean /= weight.sum()
+    out = torch.empty(X.shape, dtype=torch.promote_types(X.dtype, torch.float32), device=X.device)
+    for some in blocks:
+        rows = X[some].double()
+        if mean is not None:
+            noise = 1e-14 * rows.abs().amax(1)
+            rows = rows - mean
+            rows[rows.abs().amax(1) <= noise] = 0.0  # a row that equals the mean, but for rounding
+        if preprocessing.metric == "cosine":
+            for order in (torch.inf, 2):  # by the largest entry first: squares neither overflow nor vanish
+                lengths = torch.linalg.vector_norm(rows, ord=order, dim=1, keepdim=True)
+                rows = rows / torch.where(lengths == 0, 1.0, lengths)
+        out[some] = rows.to(out.dtype)
+    return out, None if mean is None else mean.cpu().numpy()

@@ -1,0 +1,264 @@
+"""Files to arrays and back, by the ending of their name.
+
+Features: .npy (memory-mapped), .npz, .h5, .csv, .parquet, .arrow, .feather, and the text format
+FACTORIZED COMPLETE MULTICUT.
+Graphs: .npz as scipy saves a sparse matrix, and the text format MULTICUT. Labels are in `labels.py`.
+Output appears under its name only when it is complete.
+"""
+
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.io import hdf5, tables, text
+from clusterfug.problems.graph import GraphProblem
+
+FEATURE_ENDINGS = (".npy", ".npz", *hdf5.ENDINGS, ".csv", ".parquet", ".txt")
+READ_ENDINGS = (*FEATURE_ENDINGS[:-1], *tables.ENDINGS[1:])
+GRAPH_ENDINGS = (".txt", ".npz")
+
+
+class Features(NamedTuple):
+    array: NDArray[Any]
+    threshold: float | None = None  # what the file itself subtracts, if it says so
+
+    @property
+    def metric(self) -> str:
+        """How features are meant: a file that says its threshold is a finished problem."""
+        return "cosine" if self.threshold is None else "inner_product"
+
+
+Instance = Features | GraphProblem
+
+
+def read(path: Path, dtype: Any = np.float32) -> Instance:
+    """The features or the graph in a file. Text becomes `dtype`; binary files keep theirs."""
+    check_readable(path)
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        return Features(read_npy(path))
+    if ending == ".npz":
+        return _read_npz(path)
+    if ending in hdf5.ENDINGS:
+        return Features(hdf5.read_features(path))
+    if ending == ".csv":
+        return Features(read_csv(path, dtype))
+    if ending in tables.ENDINGS:
+        return Features(tables.Table(path).read())
+    header = text.read_header(path)
+    if header == text.FACTORIZED:
+        return Features(*text.read_factorized(path, dtype))
+    if header == text.GRAPH:
+        return GraphProblem(*text.read_graph(path))
+    raise ValueError(
+        f"{path} is not a format known here: use {', '.join(READ_ENDINGS)}, or a text file "
+        f"that starts with {text.FACTORIZED!r} or {text.GRAPH!r}"
+    )
+
+
+def write_instance(path: Path, instance: Instance, threshold: float) -> None:
+    """Features or a graph in the format that the ending names."""
+    ending = path.suffix.lower()
+    with complete(path) as part:
+        if isinstance(instance, GraphProblem):
+            if ending == ".txt":
+                with part.open("w", encoding="utf-8") as file:
+                    text.write_graph(file, instance.edges, instance.costs)
+            else:
+                _write_sparse(part, instance)
+            return
+        array = instance.array
+        if ending == ".npy":
+            save(part, array)
+        elif ending == ".npz":
+            with part.open("wb") as binary:
+                np.savez(binary, features=array)
+        elif ending in hdf5.ENDINGS:
+            hdf5.write_features(part, array)
+        elif ending == ".csv":
+            header = ",".join(f"f{p}" for p in range(array.shape[1]))
+            np.savetxt(part, array, text.format_of(array.dtype), ",", header=header, comments="")
+        elif ending == ".parquet":
+            tables.write(part, "features", array)
+        else:
+            with part.open("w", encoding="utf-8") as file:
+                text.write_factorized(file, array, threshold)
+
+
+def save(path: Path, array: NDArray[Any]) -> None:
+    """A .npy file. (np.save is silent about a disk that is full when the last bytes are written.)"""
+    array = np.ascontiguousarray(array)
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array.data.cast("B") if array.size else b"")
+
+
+def check_readable(path: Path) -> None:
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a file")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(f"{path} may not be read: check its permissions")
+    _require_extra(path.suffix.lower())
+
+
+def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...] = ()) -> None:
+    """Find out before the work whether the output can be written after it (and is none of the inputs)."""
+    if path.exists() and any(path.samefile(other) for other in inputs if other.exists()):
+        raise ValueError(f"cannot write {path}: it is an input")
+    ending = path.suffix.lower()
+    if ending not in endings:
+        raise ValueError(f"cannot write {path}: its name must end in {', '.join(endings)}")
+    _require_extra(ending)
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError("it exists and is read-only")
+    except OSError as error:
+        raise OSError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def complete(path: Path) -> Any:
+    """A path to write to that takes the place of `path` when all is written, or disappears."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    part = Path(name)
+    try:
+        with _named(path):
+            yield part
+        part.chmod(0o666 & ~_umask())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def complete_folder(folder: Path) -> Any:
+    """A folder to write to that takes the place of `folder`, which is new, when all is written."""
+    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        with _named(folder):
+            yield part
+        part.chmod(0o777 & ~_umask())
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _named(path: Path) -> Any:
+    """Errors of the system that name no file, such as a full disk, are about this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def lock(file: Any, message: str) -> None:
+    """Keep an open file to ourselves until it is closed; a ValueError if another process has it."""
+    if os.name == "posix":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(message) from None
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    with path.open("rb") as file:
+        if file.read(6) != b"\x93NUMPY":
+            raise ValueError(f"{path} is not a .npy file")
+    return _from_numpy(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def read_archive(path: Path, wanted: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """The arrays of a .npz file, or those of some names that are in it."""
+    check_readable(path)
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is not a .npz file")
+
+    def load() -> dict[str, Any]:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files if wanted is None or name in wanted}
+
+    arrays: dict[str, Any] = _from_numpy(path, load)
+    return arrays
+
+
+def _read_npz(path: Path) -> Instance:
+    arrays = read_archive(path)
+    if {"format", "shape", "data"} <= set(arrays):
+        from scipy.sparse import load_npz
+
+        return GraphProblem(_from_numpy(path, lambda: load_npz(path)))
+    tables = [name for name, array in arrays.items() if np.ndim(array) == 2]
+    if "features" not in arrays and len(tables) != 1:
+        raise ValueError(
+            f"{path} must hold an array named 'features' or exactly one 2-D array; "
+            f"it holds {', '.join(arrays) or 'nothing'}"
+        )
+    return Features(arrays["features" if "features" in arrays else tables[0]])
+
+
+def _from_numpy(path: Path, load: Callable[[], Any]) -> Any:
+    """load(), with whatever a broken file makes NumPy or SciPy raise in one line."""
+    try:
+        return load()
+    except MemoryError:
+        raise
+    except Exception as error:
+        if "pickle" in str(error) or "Python objects" in str(error):
+            raise ValueError(
+                f"{path} holds Python objects (a pickle), not a plain array of numbers; "
+                "pickles are never loaded"
+            ) from error
+        raise ValueError(f"{path} is broken: {' '.join(str(error).split())}") from error
+
+
+def read_csv(path: Path, dtype: Any) -> NDArray[Any]:
+    """Numbers after a header: a first line without any number, or the column numbers 0, 1, ..."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first = [field.strip() for field in file.readline().split(",")]
+    counted = len(first) > 1 and first == [str(column) for column in range(len(first))]
+    named = all(first) and not any(text.is_number(field) for field in first)
+    return text.read_table(path, skip=1 if counted or named else 0, dtype=dtype, delimiter=",")
+
+
+def _write_sparse(path: Path, graph: GraphProblem) -> None:
+    from scipy.sparse import coo_array, save_npz
+
+    ends = (graph.edges[:, 0], graph.edges[:, 1])
+    with path.open("wb") as file:
+        save_npz(file, coo_array((graph.costs, ends), shape=(graph.n, graph.n)))
+
+
+def _require_extra(ending: str) -> None:
+    """A format that needs a package that is not there is found out before the work."""
+    if ending in tables.ENDINGS:
+        tables.require_pyarrow()
+    elif ending in hdf5.ENDINGS:
+        hdf5.require_h5py()

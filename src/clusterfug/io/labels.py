@@ -1,0 +1,135 @@
+"""Label files: one label per item, with the settings of the problem that the labels solve.
+
+Formats are .npy, .npz, .csv and .parquet; .txt is read, too. An .npz or .parquet file holds its settings;
+those of a .npy or .csv file are in a small JSON file beside it, NAME.json.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.io import files, tables
+from clusterfug.io.settings import LabelSettings, digest_of
+
+LABEL_ENDINGS = (".npy", ".npz", ".csv", ".parquet")
+#: Under this name .npz files hold settings as an array, and .parquet files as metadata.
+SETTINGS_NAME = "clusterfug"
+
+
+def read_column(path: Path) -> NDArray[Any]:
+    """Return one number per item, from a .npy, .npz, .txt, .csv or .parquet file."""
+    files.check_readable(path)
+    ending = path.suffix.lower()
+    if ending in (".csv", ".txt"):
+        array = files.read_csv(path, np.float64)
+    elif ending == ".npy":
+        array = files.read_npy(path)
+    elif ending == ".npz":
+        array = _read_labels_array(path)
+    elif ending == ".parquet":
+        array = tables.Table(path).read()
+    else:
+        raise ValueError(
+            f"{path} must be a .npy, .npz, .csv, .parquet or .txt file with one number per item"
+        )
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{path} must hold one number per item, not an array of {array.shape}")
+    return array
+
+
+def read_labels(path: Path) -> NDArray[np.int64]:
+    """Return one label per item, as `write_labels` writes them."""
+    return whole_numbers(path, read_column(path))
+
+
+def whole_numbers(path: Path, column: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the numbers of a file as labels."""
+    if column.dtype.kind not in "fiub":
+        raise ValueError(f"{path} must hold whole numbers, not {column.dtype}")
+    with np.errstate(invalid="ignore"):
+        labels = column.astype(np.int64)
+    wrong = labels != column
+    if column.dtype.kind == "f":
+        wrong |= np.abs(column) > 2**53  # beyond it, different labels may be the same float
+    if np.any(wrong):
+        raise ValueError(f"{path} must hold whole numbers: {column[wrong][0]} is no label")
+    return labels
+
+
+def write_labels(path: Path, labels: NDArray[np.int64], settings: LabelSettings | None = None) -> None:
+    """Write one label per item: an array, or a table with the column `label`; and the settings."""
+    described = None if settings is None else replace(settings, labels=digest_of(labels)).to_json()
+    ending = path.suffix.lower()
+    with files.complete(path) as part:
+        if ending == ".npy":
+            files.save(part, labels)
+        elif ending == ".npz":
+            arrays: dict[str, Any] = {"labels": labels}
+            if described is not None:
+                arrays[SETTINGS_NAME] = np.array(described)
+            with part.open("wb") as file:
+                np.savez_compressed(file, **arrays)
+        elif ending == ".csv":
+            np.savetxt(part, labels, fmt="%d", header="label", comments="")
+        else:
+            tables.write(part, "label", labels, {} if described is None else {SETTINGS_NAME: described})
+    if ending in (".npy", ".csv"):
+        if described is None:
+            beside(path).unlink(missing_ok=True)  # settings of other labels
+        else:
+            with files.complete(beside(path)) as part:
+                part.write_text(described + "\n", encoding="utf-8")
+
+
+def read_settings(path: Path, labels: NDArray[np.int64]) -> LabelSettings | None:
+    """Return the settings of a label file, or None if it has none.
+
+    Settings that cannot be read, or that belong to other labels, are an error.
+    """
+    source, described = _described(path)
+    if described is None:
+        return None
+    try:
+        settings = LabelSettings.from_json(described)
+    except ValueError as error:
+        raise ValueError(f"the settings in {source} cannot be used: {error}; give --threshold") from None
+    if settings.labels != digest_of(labels):
+        raise ValueError(
+            f"the settings in {source} belong to other labels than those in {path}: delete them and give "
+            "--threshold"
+        )
+    return settings
+
+
+def beside(path: Path) -> Path:
+    """Return the path of the settings of a .npy or .csv file."""
+    return path.with_name(f"{path.name}.json")
+
+
+def _described(path: Path) -> tuple[Path, str | None]:
+    """Return the file that holds the settings of labels, and the settings as JSON, if there are any."""
+    ending = path.suffix.lower()
+    if ending == ".npz":
+        found = files.read_archive(path, (SETTINGS_NAME,)).get(SETTINGS_NAME)
+        return path, None if found is None else str(found)
+    if ending == ".parquet":
+        return path, tables.read_metadata(path).get(SETTINGS_NAME)
+    source = beside(path)
+    if not source.exists():
+        return source, None
+    files.check_readable(source)
+    return source, source.read_text(encoding="utf-8", errors="replace")
+
+
+def _read_labels_array(path: Path) -> NDArray[Any]:
+    """Return the array `labels` of an .npz file, or its only array of numbers."""
+    arrays = files.read_archive(path)
+    arrays.pop(SETTINGS_NAME, None)
+    if "labels" not in arrays and len(arrays) != 1:
+        raise ValueError(f"{path} must hold an array named 'labels' or exactly one array")
+    return np.asarray(arrays.get("labels", next(iter(arrays.values()))))

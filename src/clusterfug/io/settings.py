@@ -1,0 +1,80 @@
+"""Settings of labels: which problem a file of labels solves, so that it can be costed again.
+
+.npz and .parquet files hold them; beside .npy and .csv files they are in a small file NAME.json.
+`io/labels.py` writes and reads them.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import __version__
+from clusterfug.costs.models import CostModel, from_settings
+from clusterfug.result import Clustering
+
+FORMAT = "clusterfug labels 1"
+
+
+@dataclass(frozen=True)
+class LabelSettings:
+    """The cost model and preprocessing that labels were solved with, and what the clustering is worth."""
+
+    cost_model: dict[str, Any] | None  # None for a graph
+    metric: str | None
+    center: bool | None
+    weighted: bool
+    algorithm: str
+    objective: float
+    inside: float
+    labels: str  # digest of the labels that the settings belong to
+
+    def costs(self, has_weights: bool) -> CostModel:
+        """Return the cost model, or raise an error that says what is missing."""
+        if self.cost_model is None:
+            raise ValueError("the labels were solved on a graph: give that, or --threshold for features")
+        if self.weighted and not has_weights:
+            raise ValueError("the labels were solved with weights, which are not stored: give --weights")
+        try:
+            return from_settings(self.cost_model)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"the costs of the labels cannot be read ({error}): give --threshold"
+            ) from None
+
+    def to_json(self) -> str:
+        return json.dumps({"format": FORMAT, "version": __version__} | asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "LabelSettings":
+        """Return the settings of a text, or raise ValueError."""
+        try:
+            found = json.loads(text)
+            known = {name: found[name] for name in cls.__dataclass_fields__}
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError("they are not what clusterfug writes") from error
+        if found.get("format") != FORMAT:
+            raise ValueError(f"their format is not {FORMAT!r}")
+        return cls(**known)
+
+
+def settings_of(result: Clustering, weighted: bool) -> LabelSettings:
+    """Return the settings of a clustering."""
+    costs, preprocessing = result.costs, result.preprocessing
+    return LabelSettings(
+        cost_model=None if costs is None else costs.settings(),
+        metric=None if preprocessing is None else preprocessing.metric,
+        center=None if preprocessing is None else preprocessing.center,
+        weighted=weighted,
+        algorithm=result.algorithm,
+        objective=result.objective,
+        inside=result.inside,
+        labels=digest_of(result.labels),
+    )
+
+
+def digest_of(labels: NDArray[np.int64]) -> str:
+    return blake2b(labels.astype(np.int64).tobytes(), digest_size=16).hexdigest()

@@ -1,0 +1,117 @@
+"""Tables of Apache Arrow: .parquet, .arrow and .feather files to arrays, also a few rows of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ENDINGS = (".parquet", ".arrow", ".feather")
+_ROWS = 1 << 14  # of a large group that are decoded at a time
+
+
+def require_pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.feather
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("parquet and arrow files need pyarrow: pip install 'clusterfug[io]'") from error
+    return pyarrow
+
+
+class Table:
+    """A file of rows in groups, which are read when they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._arrow = path, require_pyarrow()
+        try:
+            if path.suffix.lower() == ".parquet":
+                self._file = self._arrow.parquet.ParquetFile(path, memory_map=True)
+                schema, count = self._file.schema_arrow, self._file.num_row_groups
+                self._groups = [self._file.metadata.row_group(at).num_rows for at in range(count)]
+            else:
+                self._file = self._arrow.ipc.open_file(self._arrow.memory_map(str(path)))
+                schema, count = self._file.schema, self._file.num_record_batches
+                self._groups = [self._file.get_batch(at).num_rows for at in range(count)]
+        except (self._arrow.ArrowException, OSError) as error:
+            raise ValueError(f"{path} is not a readable {path.suffix} file: {error}") from error
+        self._schema = schema
+        names = [name for name in schema.names if not name.startswith("__index_level_")]
+        vectors = [name for name in names if self._is_vector(schema.field(name).type)]
+        self._vectors = bool(vectors)
+        self._names = ["features" if "features" in vectors else vectors[0]] if vectors else names
+        if not self._names or not len(self):
+            raise ValueError(f"{path} holds no numbers")
+
+    def __len__(self) -> int:
+        return int(sum(self._groups))
+
+    def read(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Rows start..stop-1 as an array."""
+        stop = len(self) if stop is None else stop
+        ends = np.cumsum(self._groups)
+        begins = ends - self._groups
+        if stop > len(self):
+            raise ValueError(f"{self.path} has only {len(self)} rows, not {stop} or more: it has changed")
+        wanted = [int(at) for at in np.flatnonzero((begins < stop) & (ends > start))]
+        try:
+            batches = list(self._batches(wanted, start - int(begins[wanted[0]]), stop - start))
+        except (self._arrow.ArrowException, OSError) as error:
+            raise ValueError(f"{self.path} is not a readable {self.path.suffix} file: {error}") from error
+        return self._array(self._arrow.Table.from_batches(batches).select(self._names), start)
+
+    def _batches(self, groups: list[int], skip: int, rows: int) -> Iterator[Any]:
+        """So many rows of some groups, after those that are skipped; a group may be larger than memory."""
+        if self.path.suffix.lower() == ".parquet":
+            batches = self._file.iter_batches(_ROWS, groups, self._names)
+        else:
+            batches = (self._file.get_batch(at) for at in groups)
+        for batch in batches:
+            few = batch.slice(skip, rows)
+            skip -= min(skip, len(batch))
+            rows -= len(few)
+            if len(few):
+                yield few
+            if not rows:
+                return
+
+    def _array(self, table: Any, start: int) -> NDArray[Any]:
+        types = self._arrow.types
+        for name in self._names:
+            empty = table[name].is_null().to_numpy()
+            if empty.any():
+                row = start + int(empty.argmax())
+                raise ValueError(f"{self.path}: column {name!r} has an empty cell in row {row}")
+        if self._vectors:
+            column = table[self._names[0]].combine_chunks()
+            values = column.flatten().to_numpy(zero_copy_only=False)
+            fixed = types.is_fixed_size_list(column.type)
+            if not fixed and len(np.unique(np.diff(column.offsets.to_numpy()))) > 1:
+                raise ValueError(f"{self.path}: the vectors in column {self._names[0]!r} differ in length")
+            return values.reshape(len(column), -1)
+        for name in self._names:
+            kind = self._schema.field(name).type
+            if not (types.is_floating(kind) or types.is_integer(kind)):
+                raise ValueError(f"{self.path}: column {name!r} holds {kind}, not numbers; leave it out")
+        return np.column_stack([table[name].to_numpy() for name in self._names])
+
+    def _is_vector(self, kind: Any) -> bool:
+        types = self._arrow.types
+        return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def write(path: Path, name: str, array: NDArray[Any], metadata: dict[str, str] | None = None) -> None:
+    """Write a table of one column: numbers, or vectors."""
+    arrow = require_pyarrow()
+    column = arrow.array(np.ascontiguousarray(array).ravel())
+    if array.ndim == 2:
+        column = arrow.FixedSizeListArray.from_arrays(column, array.shape[1])
+    arrow.parquet.write_table(arrow.table({name: column}).replace_schema_metadata(metadata), path)
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """Return the metadata of a .parquet file."""
+    found = require_pyarrow().parquet.read_schema(path).metadata or {}
+    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in found.items()}

@@ -1,0 +1,1 @@
+"""Estimators and the assignment of new items to clusters."""

@@ -1,0 +1,154 @@
+"""The cost law, as kernels: what two items (or two sets of items) cost, from their features alone.
+
+Every pair cost is an indefinite inner product  cost(i, j) = sum_d sigma_d g_id g_jd  of the extended
+rows  g_i = weight_i * [f_i, alpha_i].  A *query* is a row with its feature columns times the signature, so
+a cost is an inner product <query_i, g_j> (the paper's query/index trick), and the row of a set of items is
+the sum of their rows (the contraction lemma). Only this file and `DenseProblem` know about the column.
+
+Sums are accumulated in float64 whatever the features are stored in, in an order that does not depend on
+threads. The term of the last column is added last, as sigma * (alpha_i * alpha_j): with whole masses it has
+no rounding of its own, so equal costs stay equal.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.execution.jit import kernel, reduction
+
+Floats = NDArray[Any]  # of float32 or float64
+Ints = NDArray[Any]
+
+
+class ExtendedRows(NamedTuple):
+    """The arrays that define all pair costs; read-only."""
+
+    features: Floats  # (n, d) float32 or float64, C order
+    alpha: Floats  # (n,) float64, the last column of the extended rows
+    weight: Floats  # (n,) float64
+    signature: Floats  # (d + 1,) float64
+
+
+@kernel
+def add_row(rows: ExtendedRows, i: int, out: Floats) -> None:
+    """out += the extended row of item i."""
+    d = rows.features.shape[1]
+    for p in range(d):
+        out[p] += rows.weight[i] * rows.features[i, p]
+    out[d] += rows.weight[i] * rows.alpha[i]
+
+
+@kernel
+def apply_signature(rows: ExtendedRows, row: Floats) -> None:
+    """Make a query of an extended row, in place."""
+    for p in range(rows.features.shape[1]):
+        row[p] *= rows.signature[p]
+
+
+@kernel
+def query_of_item(rows: ExtendedRows, i: int, out: Floats) -> None:
+    out[:] = 0.0
+    add_row(rows, i, out)
+    apply_signature(rows, out)
+
+
+@reduction
+def cost_to_item(rows: ExtendedRows, query: Floats, j: int) -> float:
+    """Cost between the owner of a query and item j."""
+    d = rows.features.shape[1]
+    total = 0.0
+    for p in range(d):
+        total += query[p] * rows.features[j, p]
+    return rows.weight[j] * total + rows.signature[d] * (query[d] * (rows.weight[j] * rows.alpha[j]))
+
+
+@kernel
+def costs_to_items(rows: ExtendedRows, query: Floats, start: int, stop: int, costs: Floats) -> None:
+    """Costs between the owner of a query and items start..stop-1."""
+    for j in range(start, stop):
+        costs[j] = cost_to_item(rows, query, j)
+
+
+@reduction
+def cost_to_row(rows: ExtendedRows, query: Floats, row: Floats) -> float:
+    """Cost between the owner of a query and a set of items with this extended row."""
+    d = rows.features.shape[1]
+    total = 0.0
+    for p in range(d):
+        total += query[p] * row[p]
+    return total + rows.signature[d] * (query[d] * row[d])
+
+
+@kernel
+def cost_inside(rows: ExtendedRows, items: Ints, labels: Ints, seen: Floats) -> float:
+    """Total cost of pairs with the same label among items that are sorted by label.
+
+    Each item is charged with the sum of the earlier rows of its cluster, which is left in `seen` (and
+    taken from there, if labels[0] continues the last call's cluster), so that the items may come in parts.
+    """
+    total = 0.0
+    query = np.empty(seen.shape[0])
+    for t in range(items.shape[0]):
+        if t > 0 and labels[t] != labels[t - 1]:
+            seen[:] = 0.0
+        query[:] = seen
+        apply_signature(rows, query)
+        total += cost_to_item(rows, query, items[t])
+        add_row(rows, items[t], seen)
+    return total
+
+
+@kernel
+def sum_rows(rows: ExtendedRows, items: Ints, labels: Ints, sums: Floats) -> None:
+    """sums[labels[t]] += the extended row of items[t]."""
+    for t in range(items.shape[0]):
+        add_row(rows, items[t], sums[labels[t]])
+
+
+@reduction
+def squared_norms(
+    rows: ExtendedRows, start: int, stop: int, query_norms: Floats, row_norms: Floats
+) -> None:
+    """Squared lengths of the queries (last column times its signature) and of the extended rows."""
+    d = rows.features.shape[1]
+    for i in range(start, stop):
+        total = 0.0
+        for p in range(d):
+            total += np.float64(rows.features[i, p]) * rows.features[i, p]
+        total *= rows.weight[i] ** 2
+        last = (rows.weight[i] * rows.alpha[i]) ** 2
+        row_norms[i] = total + last
+        query_norms[i] = total + last * rows.signature[d] ** 2
+
+
+@kernel
+def own_costs(rows: ExtendedRows, start: int, stop: int, own: Floats, magnitudes: Floats) -> None:
+    """What items cost to themselves, and numbers u with |cost(i, j)| <= u_i u_j.
+
+    u_i = sqrt(|f_i|^2 + |sigma| alpha_i^2), by the inequality of Cauchy and Schwarz.
+    """
+    query = np.empty(rows.signature.shape[0])
+    d = rows.features.shape[1]
+    for i in range(start, stop):
+        query_of_item(rows, i, query)
+        own[i] = cost_to_item(rows, query, i)
+        total = 0.0
+        for p in range(d):
+            total += query[p] * query[p]
+        magnitudes[i] = np.sqrt(total + abs(rows.signature[d]) * query[d] * query[d])
+
+
+@kernel
+def mean_rows(features: Floats, weight: Floats, items: Ints, starts: Ints, means: Floats) -> None:
+    """means[c] = the weighted mean feature of items[starts[c]:starts[c + 1]], summed in float64."""
+    total = np.empty(features.shape[1])
+    for c in range(means.shape[0]):
+        total[:] = 0.0
+        mass = 0.0
+        for i in items[starts[c] : starts[c + 1]]:
+            mass += weight[i]
+            for p in range(total.shape[0]):
+                total[p] += weight[i] * features[i, p]
+        for p in range(total.shape[0]):
+            means[c, p] = total[p] / mass

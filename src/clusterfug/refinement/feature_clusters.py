@@ -1,0 +1,205 @@
+"""State of the clusters of a `DenseProblem` while items move: sums, masses and slots; costs; one move.
+
+Used by `feature_moves` and by the moves of sharded problems.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.execution.jit import kernel
+from clusterfug.problems.cost_kernels import (
+    ExtendedRows,
+    Floats,
+    Ints,
+    add_row,
+    cost_to_item,
+    cost_to_row,
+    query_of_item,
+    sum_rows,
+)
+from clusterfug.problems.dense import DenseProblem
+
+#: Minimum gain of a move, relative to an upper bound on the absolute costs of the item to both clusters.
+GAIN_TOLERANCE = 1e-13
+
+#: Maximum number of unused slots for new clusters. When they are used up, the state is built anew.
+MAX_SPARE_SLOTS = 1 << 16
+_MIN_SPARE_SLOTS = 64
+
+# Indices into FeatureClusterState.counts.
+UNUSED, CLOCK = range(2)
+
+
+class FeatureClusterState(NamedTuple):
+    """Clusters in slots: one slot per cluster, and some unused slots. Times are numbers of moves."""
+
+    labels: Ints  # (n,) slot of each item
+    sums: Floats  # (slots, d + 1) extended row of each cluster
+    summed: Ints  # (slots,) False if the sum is missing: a singleton in the slot of its index
+    sizes: Ints  # (slots,) number of items
+    mass: Floats  # (slots,) total magnitude of the items
+    changed: Ints  # (slots,) time of the last change of the cluster
+    evaluated: Ints  # (n,) time at which moves of the item were last evaluated, -1 for never
+    own: Floats  # (n,) cost of an item to itself, which is part of its cost to the sum of its cluster
+    magnitudes: Floats  # (n,) u with |cost(i, j)| <= u_i u_j
+    unused: Ints  # (slots,) stack of unused slots
+    counts: Ints  # (2,) number of unused slots; clock: number of moves so far
+
+
+def singleton_clusters(problem: DenseProblem) -> FeatureClusterState:
+    """State in which every item is a singleton in the slot of its index, without sums."""
+    n = problem.n
+    own, magnitudes = problem.own_costs
+    return FeatureClusterState(
+        labels=np.arange(n),
+        sums=np.empty((n, problem.d + 1)),
+        summed=np.zeros(n, dtype=np.bool_),
+        sizes=np.ones(n, dtype=np.int64),
+        mass=magnitudes.copy(),
+        changed=np.zeros(n, dtype=np.int64),
+        evaluated=np.full(n, -1),
+        own=own,
+        magnitudes=magnitudes,
+        unused=np.empty(n, dtype=np.int64),
+        counts=np.zeros(2, dtype=np.int64),
+    )
+
+
+def clusters_of(problem: DenseProblem, labels: NDArray[np.int64]) -> FeatureClusterState:
+    """State of the clusters of labels 0..K-1, with their sums and spare slots."""
+    sums = problem.sums(labels, int(labels.max()) + 1)
+    mass = np.bincount(labels, weights=problem.own_costs[1])
+    return with_spare_slots(clusters_from_sums(problem, labels, sums, np.bincount(labels), mass))
+
+
+def clusters_from_sums(
+    problem: DenseProblem, labels: NDArray[np.int64], sums: Floats, sizes: Ints, mass: Floats
+) -> FeatureClusterState:
+    """State of clusters with known sums, without spare slots: to move items, use `with_spare_slots`."""
+    slots = len(sums)
+    own, magnitudes = problem.own_costs
+    return FeatureClusterState(
+        labels=labels,
+        sums=sums,
+        summed=np.ones(slots, dtype=np.bool_),
+        sizes=sizes,
+        mass=mass,
+        changed=np.zeros(slots, dtype=np.int64),
+        evaluated=np.full(problem.n, -1),
+        own=own,
+        magnitudes=magnitudes,
+        unused=np.arange(slots)[::-1].copy(),
+        counts=np.zeros(2, dtype=np.int64),
+    )
+
+
+def with_spare_slots(clusters: FeatureClusterState) -> FeatureClusterState:
+    """Copy of the state with unused slots for new clusters, ready for moves."""
+    n, k = len(clusters.labels), len(clusters.sizes)
+    spare = _MIN_SPARE_SLOTS + min(n // 8, MAX_SPARE_SLOTS)
+
+    def longer(array: NDArray[Any], value: int) -> NDArray[Any]:
+        return np.concatenate([array, np.full((spare, *array.shape[1:]), value, dtype=array.dtype)])
+
+    return clusters._replace(
+        labels=clusters.labels.copy(),
+        sums=longer(clusters.sums, 0),
+        summed=longer(clusters.summed, True),
+        sizes=longer(clusters.sizes, 0),
+        mass=longer(clusters.mass, 0),
+        changed=longer(clusters.changed, 0),
+        unused=np.arange(k + spare)[::-1].copy(),
+        counts=np.array([spare, 0]),
+    )
+
+
+def recompute_sums(
+    problem: DenseProblem, clusters: FeatureClusterState, slots: NDArray[np.int64], elsewhere: Floats | None
+) -> None:
+    """Recompute the sums of some clusters, because rounding errors accumulate in sums that are updated.
+
+    `elsewhere` has the contribution of items that are not in the problem to the first slots.
+    """
+    clusters.sums[slots] = 0.0
+    if elsewhere is not None:
+        shared = slots[slots < len(elsewhere)]
+        clusters.sums[shared] = elsewhere[shared]
+    fresh = np.zeros(len(clusters.sizes), dtype=np.bool_)
+    fresh[slots] = True
+    items = np.flatnonzero(fresh[clusters.labels])
+    sum_rows(problem.rows, items, clusters.labels[items], clusters.sums)
+
+
+@kernel
+def cost_to_cluster(rows: ExtendedRows, clusters: FeatureClusterState, query: Floats, slot: int) -> float:
+    """Cost of the owner of a query to the cluster in a slot."""
+    if clusters.summed[slot]:
+        return cost_to_row(rows, query, clusters.sums[slot])
+    return cost_to_item(rows, query, slot)
+
+
+@kernel
+def stay_cost(rows: ExtendedRows, clusters: FeatureClusterState, i: int, query: Floats) -> float:
+    """Cost of item i to the other items of its cluster."""
+    home = clusters.labels[i]
+    if clusters.sizes[home] == 1:
+        return 0.0
+    return cost_to_row(rows, query, clusters.sums[home]) - clusters.own[i]
+
+
+@kernel
+def move_if_gain(rows: ExtendedRows, clusters: FeatureClusterState, i: int, gain: float, to: int) -> bool:
+    """Move item i to a cluster (-1: a new one) if the gain is large enough. Returns whether it moved."""
+    home = clusters.labels[i]
+    clusters.evaluated[i] = clusters.counts[CLOCK]
+    masses = clusters.mass[home] + (clusters.mass[to] if to >= 0 else 0.0)
+    if not gain > GAIN_TOLERANCE * clusters.magnitudes[i] * masses:
+        return False
+    if to < 0:
+        if clusters.sizes[home] == 1 or clusters.counts[UNUSED] == 0:
+            return False
+        clusters.counts[UNUSED] -= 1
+        to = clusters.unused[clusters.counts[UNUSED]]
+        clusters.summed[to] = True
+        clusters.sums[to] = 0.0
+    elif not clusters.summed[to]:
+        clusters.summed[to] = True
+        clusters.sums[to] = 0.0
+        add_row(rows, to, clusters.sums[to])
+    add_row(rows, i, clusters.sums[to])
+    clusters.labels[i] = to
+    clusters.sizes[to] += 1
+    clusters.mass[to] += clusters.magnitudes[i]
+    clusters.sizes[home] -= 1
+    clusters.mass[home] -= clusters.magnitudes[i]
+    if clusters.sizes[home] == 0:
+        clusters.mass[home] = 0.0
+        clusters.unused[clusters.counts[UNUSED]] = home
+        clusters.counts[UNUSED] += 1
+    else:
+        subtract_row(rows, i, clusters.sums[home])
+    clusters.counts[CLOCK] += 1
+    clusters.changed[to] = clusters.changed[home] = clusters.counts[CLOCK]
+    return True
+
+
+@kernel
+def subtract_row(rows: ExtendedRows, i: int, out: Floats) -> None:
+    """out -= the extended row of item i."""
+    d = rows.features.shape[1]
+    for p in range(d):
+        out[p] -= rows.weight[i] * rows.features[i, p]
+    out[d] -= rows.weight[i] * rows.alpha[i]
+
+
+@kernel
+def stay_costs(rows: ExtendedRows, clusters: FeatureClusterState, items: Ints, stay: Floats) -> None:
+    """stay[i] = cost of item i to the other items of its cluster, for the given items."""
+    query = np.empty(rows.signature.shape[0])
+    for i in items:
+        stay[i] = 0.0
+        if clusters.sizes[clusters.labels[i]] > 1:
+            query_of_item(rows, i, query)
+            stay[i] = stay_cost(rows, clusters, i, query)

@@ -1,0 +1,271 @@
+"""Moves of single items on features, for `DenseProblem`: each item joins the cluster that attracts it most.
+
+Candidates come from blocked products (`candidate_lists`). Moves are decided one after the other in float64,
+against the sums of that moment, so every move improves the objective. After a round only the clusters that
+changed are scored again. When no bound of an item exceeds its cost to its own cluster, no single move
+improves the clustering: it is move-optimal.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.execution import threads
+from clusterfug.execution.jit import Progress, kernel
+from clusterfug.neighbours.exact import Neighbours, nearest
+from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints, query_of_item
+from clusterfug.problems.dense import DenseProblem
+from clusterfug.refinement.budget import Budget
+from clusterfug.refinement.candidate_lists import (
+    CandidateLists,
+    drop_changed,
+    empty_candidate_lists,
+    gain_tolerances,
+    max_gains,
+    score_clusters,
+    update_stay_costs,
+)
+from clusterfug.refinement.feature_clusters import (
+    CLOCK,
+    UNUSED,
+    FeatureClusterState,
+    clusters_of,
+    cost_to_cluster,
+    move_if_gain,
+    recompute_sums,
+    singleton_clusters,
+    stay_cost,
+)
+from clusterfug.result import compact
+
+#: Number of partners per item in the neighbour graph.
+N_NEIGHBOURS = 5
+
+_WORK_PER_CALL = 50_000_000  # multiplications per kernel call: a fraction of a second
+_MAX_FIRST_PASSES = 8  # passes along the neighbour graph
+_MAX_PASSES = 4  # passes over the items between two scorings
+_MIN_MOVED_SHARE = 0.002  # a pass that moves a smaller share of the items is the last
+
+
+def feature_partners(problem: DenseProblem, progress: Progress | None = None) -> Neighbours:
+    """Neighbour graph of the items, for `first_feature_moves`."""
+    return nearest(problem, N_NEIGHBOURS, progress)
+
+
+def first_feature_moves(
+    problem: DenseProblem, neighbours: Neighbours, rng: np.random.Generator | None = None
+) -> NDArray[np.int64]:
+    """Labels 0..K-1 by moves along the neighbour graph, starting from singletons.
+
+    Items are visited in decreasing order of the cost of their best partner, or in random order.
+    """
+    n = problem.n
+    if n == 1 or not neighbours.costs[:, 0].max() > 0:
+        return np.arange(n)
+    # Mutually best partners have the same cost: the costs of the following partners break the tie.
+    order = np.lexsort(-neighbours.costs.T[::-1]) if rng is None else rng.permutation(n)
+    clusters = singleton_clusters(problem)
+    ids = np.where(neighbours.costs > 0, neighbours.ids, np.arange(n)[:, None])
+    step = max(1, _WORK_PER_CALL // (N_NEIGHBOURS * problem.d))
+    for _ in range(_MAX_FIRST_PASSES):
+        moved = 0
+        for start in range(0, n, step):
+            threads.look()
+            moved += neighbour_pass(problem.rows, clusters, ids, order[start : start + step])
+        if moved < _MIN_MOVED_SHARE * n:
+            break
+    return compact(clusters.labels)
+
+
+def feature_moves(
+    problem: DenseProblem, labels: NDArray[np.int64], budget: Budget
+) -> tuple[NDArray[np.int64], bool]:
+    """Apply improving moves to labels 0..K-1 until none is left or the time is up.
+
+    Returns labels 0..K'-1, and whether they are move-optimal.
+    """
+    while not budget.over():
+        clusters, lists = clusters_of(problem, labels), empty_candidate_lists(problem.n)
+        all_items = np.arange(problem.n)
+        update_stay_costs(problem, clusters, lists, all_items)
+        score_clusters(problem, clusters, lists, all_items, np.flatnonzero(clusters.sizes))
+        move_optimal = move_rounds(problem, clusters, lists, budget)
+        labels = compact(clusters.labels)
+        if move_optimal:
+            return labels, True
+    return labels, False
+
+
+def move_rounds(
+    problem: DenseProblem,
+    clusters: FeatureClusterState,
+    lists: CandidateLists,
+    budget: Budget,
+    elsewhere: Floats | None = None,
+    hidden_clusters: bool = False,
+) -> bool:
+    """Alternate moves to listed clusters and scoring of the clusters that changed, until no item gains.
+
+    Returns True if the clusters are move-optimal, False if the time ran out, or if there was no unused slot
+    left for a new cluster.
+
+    Parameters
+    ----------
+    problem, clusters, lists, budget
+        The lists are scored. Clusters and lists are updated in place.
+    elsewhere : array, optional
+        Contribution of items that are not in the problem to the sums of the clusters.
+    hidden_clusters : bool, default=False
+        There are clusters that are known only through the bounds in the lists. Then the function returns
+        False as soon as these bounds do not exclude an improving move.
+    """
+    all_items = np.arange(problem.n)
+    while not budget.over():
+        unclear = apply_listed_moves(problem, clusters, lists)
+        if clusters.counts[CLOCK] == lists.scored[0]:  # no item moved
+            if hidden_clusters:
+                return not len(unclear)
+            short = unclear[
+                lists.length[unclear] < min(lists.ids.shape[1], np.count_nonzero(clusters.sizes) - 1)
+            ]
+            if len(short):
+                lists.length[short], lists.bar[short] = 0, -np.inf
+                score_clusters(problem, clusters, lists, short, np.flatnonzero(clusters.sizes))
+                continue
+            if not move_to_best(problem, clusters, unclear, budget):
+                return not budget.over()
+        if clusters.counts[UNUSED] == 0:
+            return False
+        changed = clusters.changed > lists.scored[0]
+        slots = np.flatnonzero(changed & (clusters.sizes > 0))
+        recompute_sums(problem, clusters, slots, elsewhere)
+        update_stay_costs(problem, clusters, lists, np.flatnonzero(changed[clusters.labels]))
+        drop_changed(lists, changed)
+        score_clusters(problem, clusters, lists, all_items, slots)
+        lists.scored[0] = clusters.counts[CLOCK]
+    return False
+
+
+def apply_listed_moves(
+    problem: DenseProblem, clusters: FeatureClusterState, lists: CandidateLists
+) -> NDArray[np.int64]:
+    """Move items to listed clusters, those with the largest possible gain first.
+
+    Returns the items for which a cluster that is not listed may be better.
+    """
+    n, step = problem.n, max(1, _WORK_PER_CALL // (lists.ids.shape[1] * problem.d))
+    gain, minimum = max_gains(lists), gain_tolerances(clusters)
+    unclear = np.flatnonzero(lists.bar - lists.stay > minimum)
+    items = np.flatnonzero(gain > minimum)
+    items = items[np.argsort(-gain[items], kind="stable")]
+    clusters.evaluated[items] = -1
+    for _ in range(_MAX_PASSES):
+        moved = 0
+        for start in range(0, len(items), step):
+            moved += candidate_pass(problem.rows, clusters, lists, items[start : start + step])
+        if moved < _MIN_MOVED_SHARE * n:
+            break
+        # From now on all items, in increasing order of their cost to their own cluster.
+        items = np.argsort(lists.stay, kind="stable")
+    return unclear
+
+
+def move_to_best(
+    problem: DenseProblem, clusters: FeatureClusterState, items: NDArray[np.int64], budget: Budget
+) -> int:
+    """Move items to the best of all clusters, scored exactly. Returns the number of moves."""
+    step = max(1, _WORK_PER_CALL // (len(clusters.sizes) * problem.d))
+    moved = 0
+    for start in range(0, len(items), step):
+        if budget.over():
+            break
+        moved += full_pass(problem.rows, clusters, items[start : start + step])
+    return moved
+
+
+@kernel
+def neighbour_pass(rows: ExtendedRows, clusters: FeatureClusterState, ids: Ints, items: Ints) -> int:
+    """Move items sequentially to the best cluster of their neighbours. Returns the number of moves."""
+    query = np.empty(rows.signature.shape[0])
+    candidates = np.empty(ids.shape[1], dtype=np.int64)
+    moved = 0
+    for i in items:
+        home = clusters.labels[i]
+        outdated = clusters.changed[home] > clusters.evaluated[i]
+        count = 0
+        for j in ids[i]:
+            slot = clusters.labels[j]
+            outdated = outdated or clusters.changed[slot] > clusters.evaluated[i]
+            if slot != home and slot not in candidates[:count]:
+                candidates[count] = slot
+                count += 1
+        if not outdated:
+            continue
+        query_of_item(rows, i, query)
+        stay = stay_cost(rows, clusters, i, query)
+        best = 0.0
+        to = -1
+        for slot in candidates[:count]:
+            cost = cost_to_cluster(rows, clusters, query, slot)
+            if cost > best:
+                best = cost
+                to = slot
+        moved += move_if_gain(rows, clusters, i, best - stay, to)
+    return moved
+
+
+@kernel
+def candidate_pass(
+    rows: ExtendedRows, clusters: FeatureClusterState, lists: CandidateLists, items: Ints
+) -> int:
+    """Move items, one after the other, to the best of their listed clusters. Returns the number of moves.
+
+    A cluster that has not changed since it was scored costs no more than its bound in the list. An item is
+    skipped if none of its clusters has changed since its last evaluation.
+    """
+    query = np.empty(rows.signature.shape[0])
+    scored = lists.scored[0]
+    moved = 0
+    for i in items:
+        home = clusters.labels[i]
+        outdated = clusters.changed[home] > clusters.evaluated[i] or clusters.evaluated[i] < 0
+        for at in range(lists.length[i]):
+            outdated = outdated or clusters.changed[lists.ids[i, at]] > clusters.evaluated[i]
+        if not outdated:
+            continue
+        query_of_item(rows, i, query)
+        stay = lists.stay[i]
+        if clusters.changed[home] > scored:
+            stay = stay_cost(rows, clusters, i, query)
+        best = 0.0
+        to = -1
+        for at in range(lists.length[i]):
+            slot = lists.ids[i, at]
+            if slot == home or clusters.sizes[slot] == 0:
+                continue
+            if clusters.changed[slot] <= scored and not lists.costs[i, at] > max(best, stay):
+                continue
+            cost = cost_to_cluster(rows, clusters, query, slot)
+            if cost > best:
+                best = cost
+                to = slot
+        moved += move_if_gain(rows, clusters, i, best - stay, to)
+    return moved
+
+
+@kernel
+def full_pass(rows: ExtendedRows, clusters: FeatureClusterState, items: Ints) -> int:
+    """Move items, one after the other, to the best of all clusters. Returns the number of moves."""
+    query = np.empty(rows.signature.shape[0])
+    moved = 0
+    for i in items:
+        query_of_item(rows, i, query)
+        best = 0.0
+        to = -1
+        for slot in range(clusters.sizes.shape[0]):
+            if slot != clusters.labels[i] and clusters.sizes[slot] > 0:
+                cost = cost_to_cluster(rows, clusters, query, slot)
+                if cost > best:
+                    best = cost
+                    to = slot
+        moved += move_if_gain(rows, clusters, i, best - stay_cost(rows, clusters, i, query), to)
+    return moved

@@ -1,0 +1,1 @@
+"""What people look at: inspection of features, evaluation of clusterings, pictures."""

@@ -1,0 +1,165 @@
+"""The cost model `TargetClusters`: a strictness that gives the requested number of clusters.
+
+Where no strictness gives it, clusters of a finer result are joined.
+"""
+
+import time
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug import checks
+from clusterfug.core import recorded
+from clusterfug.costs.models import STRICTNESS
+from clusterfug.problems.features import FeatureProblem
+from clusterfug.result import Clustering, Phase, number_by_first_appearance
+from clusterfug.selection.candidates import Candidate, StrictnessSearch
+from clusterfug.solvers import Solver, names
+
+_MAX_CANDIDATES = 8
+_FINER = (2, 3, 8)  # clusters to join per requested cluster: at least, best, at most
+_FEW = 32  # clusters are never too many to join
+_MOST_JOINED = 8192  # clusters: their similarities are 512 MiB
+_BLOCK = 1 << 23  # quotients at a time
+
+
+def with_target_count(search: StrictnessSearch, low: int, high: int) -> Clustering:
+    """Return a clustering of low to high clusters, or of a number as near to it as possible.
+
+    Where no candidate has the number itself, a finer one is taken, and its clusters are joined in the
+    order in which they would join as strictness falls.
+    """
+    target = low, high
+    solver = search.solver
+    # Where there would be too many clusters to join, the number itself is looked for.
+    times = _FINER if high <= _MOST_JOINED else (1, 1, 1)
+    fewest, aim, most = (min(t * high, search.items.n, max(high, _MOST_JOINED)) for t in times)
+    most = max(most, _FEW)
+    strictness = STRICTNESS
+    while True:
+        found = search.attempt(strictness, search.solver_from(None) if search.tried else solver)
+        count = found.n_clusters
+        if low <= count <= high:
+            reason = f"{_clusters(count)} as requested, at strictness {strictness:.2g}"
+            return search.chosen(found.result, strictness, reason, target)
+        if fewest <= count <= most or count == search.items.n or len(search.tried) == _MAX_CANDIDATES:
+            break
+        strictness = _next(search.tried, aim)
+    finer = [c for c in search.tried if high < c.n_clusters <= _MOST_JOINED]
+    if finer:
+        enough = [c for c in finer if c.n_clusters >= fewest]
+        start = enough[0] if enough else finer[-1]
+        result, strictness = _joined(search, start, high)
+        reason = (
+            f"{_clusters(high)} as requested: {start.n_clusters:,} at strictness {start.strictness:.2g}, "
+            f"and the most similar of them joined, down to strictness {strictness:.2g}"
+        )
+        return search.chosen(result, strictness, reason, target)
+    nearest = min(search.tried, key=lambda c: max(low / c.n_clusters, c.n_clusters / high))
+    reason = (
+        f"no strictness tried gives {low:,}{'' if low == high else f' to {high:,}'} clusters: "
+        f"the nearest is {nearest.n_clusters:,}, at {nearest.strictness:.2g}"
+    )
+    if nearest.n_clusters < search.tried[-1].n_clusters > high:
+        reason += f" (more than {_MOST_JOINED:,} are not joined)"
+    warnings.warn(reason, UserWarning, stacklevel=4)
+    return search.chosen(nearest.result, nearest.strictness, reason, target, met=False)
+
+
+def check_target(problem: FeatureProblem, solver: Solver, low: int) -> None:
+    """Raise the errors of a requested number of clusters, before any work."""
+    if "torch" not in solver.executions:
+        known = " and ".join(names(execution="torch"))
+        raise ValueError(f"n_clusters goes with {known}, not with {solver.name}")
+    n = int(np.count_nonzero(checks.optional_weights(problem.sample_weight, problem.shape[0])))
+    if low > n:
+        raise ValueError(f"n_clusters is {low:,}, but there are only {n:,} items")
+
+
+def _clusters(count: int) -> str:
+    return f"{count:,} cluster{'' if count == 1 else 's'}"
+
+
+def _next(tried: list[Candidate], aim: float) -> float:
+    """The strictness to try next: between two candidates, or beyond the last."""
+    lenient = [c for c in tried if c.n_clusters < aim]
+    strict = [c for c in tried if c.n_clusters > aim]
+    if lenient and strict:
+        (x, few), (y, many) = ((np.log(c[0]), np.log(c[1].n_clusters)) for c in (lenient[-1], strict[0]))
+        share = (np.log(aim) - few) / (many - few)
+        return float(np.exp(x + np.clip(share, 0.1, 0.9) * (y - x)))
+    end = lenient[-1] if lenient else strict[0]
+    # Numbers of clusters grow about as the fourth power of strictness; if not, steps grow.
+    least = 1.3 ** (len(tried) - 1)
+    factor = np.clip(max(aim / end.n_clusters, end.n_clusters / aim) ** 0.25, least, least / STRICTNESS)
+    return end.strictness * float(factor if lenient else 1 / factor)
+
+
+def _joined(search: StrictnessSearch, start: Candidate, count: int) -> tuple[Clustering, float]:
+    """The clusters of a candidate joined until so many are left, and the strictness at which they are."""
+    begin = time.perf_counter()
+    items = search.items
+    sums = items.sums(start.labels)
+    of, strictness = join(items.product(sums, sums.T), items.strengths(start.labels), count)
+    labels = number_by_first_appearance(of[start.labels])
+    inside = items.inside(labels, strictness)
+    objective = items.inside(np.zeros_like(labels), strictness) - inside
+    joins = Phase("joins", time.perf_counter() - begin, count, objective, False, True)
+    trace = (*start.result.trace, joins)
+    result = recorded(start.result.algorithm, labels, inside, trace, begin)
+    return result, strictness
+
+
+def join(
+    similarities: NDArray[np.float64], strengths: NDArray[np.float64], count: int
+) -> tuple[NDArray[np.int64], float]:
+    """Join clusters until `count` are left: which cluster each one is in, and the strictness at the end.
+
+    Two clusters attract where their similarity is more than strictness times the product of their
+    strengths; so as strictness falls, those of largest quotient join first. Similarities and strengths
+    add up when they do. (Both arrays are used up.)
+    """
+    k = len(strengths)
+    of, alive = np.arange(k), np.ones(k, dtype=bool)
+    partner, best = np.zeros(k, dtype=np.int64), np.full(k, -np.inf)
+
+    def look(rows: NDArray[np.int64]) -> None:
+        """Find the best partners of some clusters."""
+        step = max(1, _BLOCK // k)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            products = strengths[some, None] * strengths
+            quotients = np.zeros(products.shape)  # a cluster of zero rows costs nothing with anybody
+            np.divide(similarities[some], products, out=quotients, where=products > 0)
+            quotients[:, ~alive] = -np.inf
+            here = np.arange(len(some))
+            quotients[here, some] = -np.inf
+            partner[some] = quotients.argmax(axis=1)
+            best[some] = quotients[here, partner[some]]
+
+    look(np.arange(k))
+    stale = np.zeros(k, dtype=bool)
+
+    def first() -> int:
+        """The cluster of the best pair."""
+        while stale[best.argmax()]:
+            row = int(best.argmax())
+            look(np.array([row]))
+            stale[row] = False
+        return int(best.argmax())
+
+    last = best.max()
+    for _ in range(k - count):
+        i = first()
+        j, last = int(partner[i]), best[i]
+        similarities[i] += similarities[j]
+        similarities[:, i] += similarities[:, j]
+        strengths[i] += strengths[j]
+        of[of == j] = i
+        alive[j], best[j] = False, -np.inf
+        # A joined quotient is a mean of two, so what was best is no less than what is: it can wait.
+        stale |= (partner == i) | (partner == j)
+        stale[i] = True
+    following = best[first()] if count > 1 else last
+    return of, float((last + following) / 2)

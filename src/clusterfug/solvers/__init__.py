@@ -1,0 +1,65 @@
+"""The registry of solvers: one frozen dataclass per algorithm, which owns its options.
+
+Validation, docstrings, command-line help and the table in the documentation are made from it.
+"""
+
+from typing import Any
+
+from clusterfug import checks
+from clusterfug.solvers.base import Context, Solver
+from clusterfug.solvers.contraction import Dapplaec, Dgaec, DgaecInc, Dlaec, Gaec
+from clusterfug.solvers.exact import Exact
+from clusterfug.solvers.local_search import Auto, Best, Fast
+
+__all__ = ["SOLVERS", "Context", "Solver", "make_solver", "names", "register"]
+
+#: Solvers by the name that `algorithm=` takes.
+SOLVERS: dict[str, type[Solver]] = {}
+
+
+def register(solver: type[Solver]) -> type[Solver]:
+    """Make a solver available as ``algorithm="its name"``; usable as a decorator."""
+    SOLVERS[solver.name] = solver
+    return solver
+
+
+for _solver in (Auto, Fast, Best, Exact, Gaec, Dgaec, DgaecInc, Dlaec, Dapplaec):
+    register(_solver)
+
+
+def names(problem: str | None = None, execution: str | None = None) -> tuple[str, ...]:
+    """Return the names of all solvers, or of those for a kind of problem or a place of execution."""
+    return tuple(
+        name
+        for name, solver in SOLVERS.items()
+        if (problem is None or problem in solver.problems)
+        and (execution is None or execution in solver.executions)
+    )
+
+
+def make_solver(algorithm: Any, /, **options: Any) -> Solver:
+    """Return the solver of a name with its options, or a solver as it is.
+
+    Options that are None or False count as not given. `random_state` may be given to every solver, since
+    it is how a caller asks for repeatable results; others that the solver does not have are errors.
+    """
+    if isinstance(algorithm, Solver):
+        given = [name for name, value in options.items() if value and name != "random_state"]
+        if given:
+            raise ValueError(f"the solver brings its options: give {given[0]} when making it")
+        return algorithm
+    solver = SOLVERS[checks.one_of("algorithm", algorithm, tuple(SOLVERS))]
+    known = {option for each in SOLVERS.values() for option in each.options()}
+    taken = {}
+    for name, value in options.items():
+        if name not in known:
+            raise TypeError(f"{name} is no option of any algorithm: they are {', '.join(sorted(known))}")
+        if name in solver.options():
+            if value is not None or name == "random_state":
+                taken[name] = value
+        elif name == "random_state":
+            checks.generator(name, value)
+        elif value is not None and value is not False:
+            having = ", ".join(each for each in SOLVERS if name in SOLVERS[each].options())
+            raise ValueError(f"{name} goes with {having}, not with {algorithm}: leave it out")
+    return solver(**taken)

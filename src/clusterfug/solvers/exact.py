@@ -1,0 +1,66 @@
+"""The solver "exact": branch and cut after `auto`. The proof is in `exact/`."""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from clusterfug.result import INTERRUPTED
+from clusterfug.solvers.base import Context, starting_labels
+from clusterfug.solvers.local_search import TIME_LIMIT, RandomSearch
+
+if TYPE_CHECKING:
+    from clusterfug.problems.protocol import Problem
+    from clusterfug.refinement.budget import Budget
+
+#: Items of which a proof is attempted, at most.
+MAX_ITEMS = 300
+_LAST_BOUND_SECONDS = 1.0  # for a bound by triangles when the time limit ended the proof
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(RandomSearch):
+    """The optimum, proven by branch and cut; if the time limit ends it, the best so far and a bound."""
+
+    name: ClassVar[str] = "exact"
+    summary: ClassVar[str] = "the optimum, proven by branch and cut: about 80 items, 300 at most"
+    memory: ClassVar[str] = "n²"
+    proves_optimality: ClassVar[bool] = True
+
+    def check(self, n: int) -> None:
+        if n > MAX_ITEMS:
+            raise ValueError(f"exact is for at most {MAX_ITEMS} items, not {n}: use best with bound=True")
+        starting_labels(self.init, n)
+
+    def budget(self, max_inside: float = np.inf) -> "Budget":
+        from clusterfug.refinement.budget import Budget
+
+        return Budget(TIME_LIMIT if self.time_limit is None else self.time_limit, None, max_inside)
+
+    def run(self, problem: "Problem", context: Context) -> None:
+        from clusterfug.bounds.certificate import LowerBound
+        from clusterfug.bounds.compute import bound_problem
+        from clusterfug.core import final_labels
+        from clusterfug.exact.prove import prove
+        from clusterfug.refinement.strategies import STRATEGIES
+
+        record, budget = context.record, self.budget()
+        init = starting_labels(self.init, problem.n)
+        for phase, refined in STRATEGIES["auto"](problem, init, budget, self.generator, context.progress):
+            record.phase(phase, *refined)
+        nodes = np.arange(problem.n)
+        deadline = time.perf_counter() + budget.left()
+        try:
+            proof = prove(problem.group_costs(nodes, nodes), record.labels, deadline=deadline)
+        except KeyboardInterrupt:
+            record.phase(INTERRUPTED, record.labels)
+            return
+        record.phase("exact", proof.labels, proof.optimal, proof.optimal)
+        value = proof.bound - 2 * problem.cost_error
+        objective = problem.objective(final_labels(problem, proof.labels))
+        rounding = max(0.0, objective - value) if proof.optimal else 0.0
+        bound = LowerBound(value, rounding, "exact", None, record.last_seconds)
+        if not proof.optimal:
+            bound = max(bound, bound_problem(problem, time_limit=_LAST_BOUND_SECONDS), key=float)
+        record.bound = bound
