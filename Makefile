@@ -23,7 +23,7 @@ test-interpreted: .venv/installed-dev
 
 # On a machine with a CUDA GPU, by its own Python with its own torch and pytest: nothing is installed.
 test-gpu:
-	CLUSTERFUG_REQUIRE_CUDA=1 PYTHONPATH=src $(PYTHON) -m pytest tests/test_gpu_core.py tests/test_gpu_solve.py tests/test_gpu_choice.py tests/test_bounds.py
+	CLUSTERFUG_REQUIRE_CUDA=1 PYTHONPATH=src $(PYTHON) -m pytest tests/execution/torch tests/bounds
 
 check: .venv/installed-dev
 	.venv/bin/ruff check .

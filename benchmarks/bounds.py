@@ -1,10 +1,10 @@
-"""How far from optimal? Lower bounds beside the best clusterings found.
+"""Lower bounds beside the best clusterings found.
 
     CLUSTERFUG_DATA=... python benchmarks/bounds.py [--quick] [--data digits tinyimagenet-5k ...]
 
-`best` has 60 seconds for the clustering, packing has as long as it wants up to 55 (240 for more than 10,000
-items); then comes one pass over all pairs, and `verify_bound`, which is another. Every row is a process of
-its own: peak memory is that of the whole of it, features and libraries included.
+`best` has 60 seconds for the clustering, packing up to 55 (240 for more than 10,000 items); then follow one
+pass over all pairs, and another one by `verify_bound`. Every row is a separate process, and peak memory is
+that of the whole process, features and libraries included.
 """
 
 import os

@@ -3,8 +3,8 @@
     python benchmarks/cluster.py [clinc150 tinyimagenet-50k] [--orders given random sorted]
 
 Needs CLUSTERFUG_DATA. Every line is the second of two runs, so that starting the cluster and loading
-compiled kernels do not count; the features are in the memory of the workers. Orders: as given, shuffled, or
-sorted by cluster, so that a shard has all of some clusters and none of the others.
+compiled kernels are not measured; the features are in the memory of the workers. Orders: as given, random
+(shuffled), or sorted by cluster, so that a shard has all of some clusters and none of the others.
 """
 
 import argparse

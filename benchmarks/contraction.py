@@ -1,11 +1,11 @@
-"""Time, quality and memory of every contraction algorithm, and of its peers, on the same data.
+"""Time, quality and memory of every contraction algorithm, and of other packages, on the same data.
 
     CLUSTERFUG_DATA=... python benchmarks/contraction.py [--quick]
 
-Each row is a process of its own. Seconds are the median of three runs (one for peers); G is the median of
-three blocked float32 products of all pairs in the same process; memory is the peak of the process. The
-peers that need a graph get the complete one up to 5,000 items and the 20 nearest neighbours beyond; k-means
-is told the number of clusters that dapplaec found.
+Each row is a separate process. Seconds are the median of three runs (one for other packages); G is the
+median of three blocked float32 products of all pairs in the process; memory is the peak of the process.
+Packages for graphs get the complete graph up to 5,000 items and the 20 nearest neighbours beyond; k-means
+gets the number of clusters of dapplaec.
 """
 
 from measure import data, options, report, run_one
@@ -36,7 +36,7 @@ def main():
             rows.append(run_one(name, threshold, solver, 1 if quick else 3))
         if quick or threshold not in (0.2, 0.4):
             continue
-        clusters = rows[-1]["clusters"]  # what k-means is told
+        clusters = rows[-1]["clusters"]  # for k-means
         peers = PEERS if name in SMALL else ("faiss k-means",) if large else PEERS_OF_MANY
         for solver in peers:
             rows.append(run_one(name, threshold, solver, 1, clusters))

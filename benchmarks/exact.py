@@ -1,10 +1,10 @@
-"""What can be proven optimal, in 60 seconds each on one core?
+"""Instances that are proven optimal in 60 seconds each on one core.
 
     CLUSTERFUG_DATA=... OMP_NUM_THREADS=1 python benchmarks/exact.py [--quick]
 
 Weighted: 45 instances of 40 nodes (15 mixtures, 15 subsets of digits, 15 of centred digits). PACE: +1 on
 the edges of a graph and -1 on all other pairs, up to 80 nodes, with known optima.
-`--quick` takes every fifth, and graphs of up to 50 nodes.
+`--quick` is every fifth instance, and graphs of up to 50 nodes.
 """
 
 import csv
@@ -39,7 +39,7 @@ def main():
 
 
 def weighted(seed, n=40):
-    """A mixture of random directions in 128 dimensions, or digits, or centred digits: in turns."""
+    """Return a mixture of random directions in 128 dimensions, or digits, or centred digits: in turns."""
     rng = np.random.default_rng(seed)
     if seed % 3 == 0:
         centres = rng.normal(size=(int(rng.integers(3, 13)), 128))
@@ -58,7 +58,7 @@ def weighted(seed, n=40):
 
 
 def pace(path, optimum):
-    """All figures are edits above the known optimum."""
+    """Return a row whose figures are edits above the known optimum."""
     costs = measure.pace(path)
     apart = np.count_nonzero(np.triu(costs < 0, 1))
     return run(path.name, costs, optimum - apart)

@@ -1,8 +1,8 @@
-"""The figures the foundation must hold: objectives, agreement on real data, import, memory, start-up.
+"""Basic figures and their limits: objectives, agreement on real data, import, memory, start-up.
 
     CLUSTERFUG_DATA=... python benchmarks/foundation.py
 
-Rows on the shared data are left out where CLUSTERFUG_DATA does not name its folder.
+Rows on the shared data are left out if CLUSTERFUG_DATA is not set.
 """
 
 import os
@@ -86,11 +86,11 @@ def agreement(name, X, threshold, algorithm):
 
 
 def row(what, figure, limit):
-    return {"what": what, "seen": figure, "at most": limit}
+    return {"what": what, "measured": figure, "at most": limit}
 
 
 def second_run():
-    """Seconds of a whole process, from a cold interpreter, when the kernels are compiled."""
+    """Return the seconds of a whole process when the kernels are compiled already."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "digits.npy"
         np.save(path, digits())

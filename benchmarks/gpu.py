@@ -1,14 +1,13 @@
-"""How fast and how good the road on a GPU is: seconds, inside, peak memory and the share of the GEMM rate.
+"""Speed and quality of solving on a GPU: seconds, inside, peak memory and the share of the GEMM rate.
 
     CLUSTERFUG_DATA=... python benchmarks/gpu.py [--quick] [--only NAME ...] [--device cpu] [--out FILE]
 
-One command; it needs torch (and triton on a GPU), numpy and what clusterfug imports. Mixtures are built on
-the device. Seconds are synchronised with the device: the median of some runs after a first one, which
-compiles the kernels (of a large problem it is of a twentieth of the items). G is the time of one product of
-all pairs at the measured rate of a bfloat16 GEMM; `fraction` is the share of that rate a run reaches with
-the passes that it counts. One more run chooses its threshold ("auto"). `--quick --device cpu` tries it all
-out on small CPU tensors; aims and limits are for full sizes on one H200. The JSON file is written after
-every row.
+It needs torch (and triton on a GPU) and the dependencies of clusterfug. Mixtures are built on the device.
+Seconds are synchronised with the device: the median of some runs after a first one, which compiles the
+kernels (for a large problem, on a twentieth of the items). G is the time of one product of all pairs at the
+measured rate of a bfloat16 GEMM; `fraction` is the share of that rate that a run reaches, by its number of
+passes. One more run selects its threshold ("auto"). `--quick --device cpu` is a test on small CPU
+tensors; targets and limits are for full sizes on one H200. The JSON file is written after every row.
 """
 
 import argparse
@@ -32,17 +31,17 @@ except ImportError:  # not installed
 
 OUT = Path(__file__).parent / "out" / "gpu.json"
 BLOCK = 1 << 26  # numbers of a block while mixtures are built and costed
-NOISE = (0.7, 1.3)  # its norm is uniform between them
-LARGE = 10**6  # items: then kernels are compiled on a part of them, and there are two runs at most
+NOISE = (0.7, 1.3)  # range of the norm of the noise, which is uniform
+LARGE = 10**6  # with more items kernels are compiled on a part of them, and at most two runs are timed
 
-#: Problems of `many`: how many, and their sizes; and how many are solved one by one too.
+#: Problems of `many`: their number, the range of their sizes, and how many are also solved one by one.
 MANY, SMALLEST, LARGEST, SAMPLE = 1631, 500, 43_000, 60
 
 
 class Stored(NamedTuple):
-    """Features of a shared data set; the aim is a share of what `auto` finds on the CPU.
+    """Features of a shared data set; the target is a share of the inside of `auto` on the CPU.
 
-    Those numbers are of `python benchmarks/quality.py` (the table in README.md).
+    These numbers are results of `python benchmarks/quality.py` (the table in README.md).
     """
 
     name: str
@@ -53,7 +52,7 @@ class Stored(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """Unit vectors around random centres; the aim is what the planted clusters keep inside."""
+    """Unit vectors around random centres; the target is the inside of the planted clusters."""
 
     name: str
     n: int
@@ -103,7 +102,7 @@ def options():
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"], help="where the tensors are")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, one repetition")
     parser.add_argument("--data", metavar="FOLDER", default=os.environ.get("CLUSTERFUG_DATA"), type=Path)
-    parser.add_argument("--repeat", type=int, default=3, help="runs that are timed (default 3)")
+    parser.add_argument("--repeat", type=int, default=3, help="timed runs (default 3)")
     parser.add_argument("--out", type=Path, default=OUT, help=f"JSON file (default {OUT})")
     chosen = parser.parse_args()
     if chosen.device == "cuda" and not torch.cuda.is_available():
@@ -112,13 +111,13 @@ def options():
     return chosen
 
 
-# The rows
+# Rows
 
 
 def measure(case, chosen, device):
-    """A row about one problem: a first run, then some that are timed. None without its data."""
+    """Return the row of one problem: a first run, then timed runs; None if its data is missing."""
     features = stored if isinstance(case, Stored) else planted
-    X, aim = features(case, chosen, device)
+    X, target = features(case, chosen, device)
     if X is None:
         print(f"{case.name} is left out: it is not in --data or CLUSTERFUG_DATA", flush=True)
         return None
@@ -149,7 +148,7 @@ def measure(case, chosen, device):
         "first seconds": first_seconds,
         "limit": case.limit,
         "inside": found[-1].inside,
-        "aim": aim,
+        "target": target,
         "clusters": last.n_clusters,
         "move-optimal": last.move_optimal,
         "join-optimal": last.join_optimal,
@@ -172,7 +171,7 @@ def measure(case, chosen, device):
 
 
 def stored(case, chosen, device):
-    """Features of a shared data set on the device, and the aim."""
+    """Return features of a shared data set on the device, and the target."""
     names = (f"{case.name}/features.npy", f"{case.name}.npy") if chosen.data else ()
     file = next((chosen.data / name for name in names if (chosen.data / name).exists()), None)
     if file is None:
@@ -185,7 +184,7 @@ def stored(case, chosen, device):
 
 
 def planted(case, chosen, device):
-    """Features of a mixture on the device, and the aim."""
+    """Return features of a mixture on the device, and the target."""
     if chosen.quick:
         case = case._replace(n=2000, d=case.d // 8, centres=25)
     X, labels = unit_mixture(case.n, case.d, case.centres, device, seed=0)
@@ -193,7 +192,7 @@ def planted(case, chosen, device):
 
 
 def same(runs):
-    """Whether all runs gave the same labels; None if there is only one."""
+    """Return whether all runs gave the same labels; None if there is only one."""
     if len(runs) == 1:
         return None
     pairs = [pair for run in runs[1:] for pair in zip(runs[0], run, strict=True)]
@@ -201,7 +200,7 @@ def same(runs):
 
 
 def many(chosen, device):
-    """A row about many problems at once; some of them one by one too, spread over the sizes."""
+    """Return the row of many problems at once; a sample over all sizes is also solved one by one."""
     count, largest, sample, d = (12, 1500, 4, 32) if chosen.quick else (MANY, LARGEST, SAMPLE, 128)
     rng = np.random.default_rng(0)
     sizes = np.exp(rng.uniform(np.log(SMALLEST), np.log(largest), size=count)).astype(int)
@@ -235,7 +234,7 @@ def many(chosen, device):
         "first seconds": first_seconds,
         "limit": 60,
         "inside": sum(found[t].inside for t in some),
-        "aim": 0.995 * sum(result.inside for result in alone),
+        "target": 0.995 * sum(result.inside for result in alone),
         "clusters": sum(result.n_clusters for result in found),
         "move-optimal": all(phase.move_optimal for phase in last),
         "join-optimal": all(phase.join_optimal for phase in last),
@@ -259,12 +258,12 @@ def weighted_mean(values, weights):
 
 
 def finished(row, rate, quick):
-    """The row with what follows from it; says it at once."""
+    """Return and print the row with its derived figures."""
     row["seconds"] = statistics.median(row["all seconds"])
-    row["share of aim"] = row["inside"] / row["aim"]
+    row["share of target"] = row["inside"] / row["target"]
     row["G"] = 2 * row["d"] * row.pop("pairs") / rate
     row["fraction"] = row["passes"] * row["G"] / row["seconds"]
-    good = row["inside"] >= row["aim"] * (1 - 1e-9)
+    good = row["inside"] >= row["target"] * (1 - 1e-9)
     fits = None in (row["peak GB"], row["peak limit"]) or row["peak GB"] < row["peak limit"]
     row["holds"] = "quick" if quick else "yes" if good and fits and row["seconds"] <= row["limit"] else "no"
     print(row, flush=True)
@@ -275,7 +274,7 @@ def finished(row, rate, quick):
 
 
 def unit_mixture(n, d, centres, device, seed, unequal=False):
-    """Unit vectors in float32, each a random unit centre and noise; and which centre, for each."""
+    """Return unit vectors in float32, each a random unit centre plus noise; and the centre of each."""
     generator = torch.Generator(device).manual_seed(seed)
 
     def normal(*shape):
@@ -296,7 +295,7 @@ def unit_mixture(n, d, centres, device, seed, unequal=False):
 
 
 def planted_inside(X, labels, threshold):
-    """Costs inside clusters by (|sum|^2 - sum of |.|^2) / 2 in float64, without asking the solver."""
+    """Return costs inside clusters, (|sum|^2 - sum of |.|^2) / 2 in float64, independent of the solver."""
     count = torch.bincount(labels).double()
     sums = torch.zeros(len(count), X.shape[1], dtype=torch.float64, device=X.device)
     own = 0.0
@@ -307,11 +306,11 @@ def planted_inside(X, labels, threshold):
     return (float(sums.square().sum()) - own - threshold * float((count**2 - count).sum())) / 2
 
 
-# The device
+# Device
 
 
 def timed(function, device):
-    """Seconds until the device is done, and what the function returned."""
+    """Return the seconds until the device is done, and the result of the function."""
     synchronise(device)
     start = time.perf_counter()
     result = function()
@@ -330,7 +329,7 @@ def forget_peak(device):
 
 
 def peak(device):
-    """The most memory that tensors took since then, features included."""
+    """Return the peak memory of tensors in GB since `forget_peak`, features included."""
     return torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else None
 
 
@@ -339,7 +338,7 @@ def where(device):
 
 
 def gemm_rate(device, size, repeat=10):
-    """FLOP per second of a bfloat16 product of two square matrices."""
+    """Return FLOP per second of a bfloat16 product of two square matrices."""
     a, b = (torch.randn(size, size, device=device).bfloat16() for _ in range(2))
 
     def products():
@@ -350,11 +349,12 @@ def gemm_rate(device, size, repeat=10):
     return 2 * size**3 * repeat / timed(products, device)[0]
 
 
-# The report
+# Report
 
 COLUMNS = (
-    "name", "n", "d", "seconds", "limit", "first seconds", "inside", "share of aim", "of best", "clusters",
-    "move-optimal", "join-optimal", "same labels", "peak GB", "passes", "G", "fraction", "holds",
+    "name", "n", "d", "seconds", "limit", "first seconds", "inside", "share of target", "of best",
+    "clusters", "move-optimal", "join-optimal",
+    "same labels", "peak GB", "passes", "G", "fraction", "holds",
 )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/graphs.py [--quick]
 
-Each run is a process of its own: seconds are the median of three solves (the problem is built outside
-the clock for both), memory is the peak of the process.
+Each run is a separate process: seconds are the median of three solves, without building the problem;
+memory is the peak of the process.
 """
 
 from measure import in_fresh_process, options, report
@@ -49,7 +49,7 @@ def main():
         for degree in (10, 200):
             for solver in ("clusterfug", "bioimage-cpp"):
                 rows.append(in_fresh_process(RUN, solver, 2 * m // degree, m, 1 if quick else 3))
-    if not quick:  # ten million edges, which the peer is not asked to do
+    if not quick:  # ten million edges, by clusterfug only
         rows.append(in_fresh_process(RUN, "clusterfug", 2_000_000, 10**7, 1))
     report("graphs", rows)
 

@@ -1,10 +1,10 @@
-"""Does `best` find proven optima? PACE 2021 cluster editing, and small weighted instances.
+"""`best` against proven optima: PACE 2021 cluster editing, and small weighted instances.
 
     CLUSTERFUG_DATA=... python benchmarks/optima.py [--quick]
 
 PACE: +1 on the edges of a graph and -1 on all other pairs, so that the edits are the attraction cut and the
 repulsion kept; the optima are proven. Weighted: 200 instances of up to 40 nodes (a random matrix, a
-mixture, digits, in turns) against an integer program solved by HiGHS. `--quick` takes every tenth.
+mixture, digits, in turns) against an integer program solved by HiGHS. `--quick` is every tenth instance.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Does the order of the items matter, or the number of threads? Inside of permuted data; labels of both.
+"""Influence of the order of the items on inside, and of the number of threads on labels.
 
 CLUSTERFUG_DATA=... python benchmarks/permuted.py [--quick] [--data NAME ...]
 """

@@ -1,9 +1,9 @@
-"""Does contraction on reparametrised costs pay? The paper's RAMA row, on features.
+"""Contraction on reparametrised costs, the method of the paper's RAMA row, on features.
 
     CLUSTERFUG_DATA=... python benchmarks/primal_dual.py [--data digits ...]
 
 Triangles are packed (and messages passed for some seconds), then GAEC contracts the residual costs, and
-moves and joins refine what it found. Beside it GAEC on the costs themselves, and `fast`. Inside is in the
+moves and joins refine its result. For comparison: GAEC on the original costs, and `fast`. Inside is in the
 original costs.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from measure import data, digits, options, report
 
 from clusterfug import DenseProblem, dense_multicut
-from clusterfug.bounds.packing import Packer
+from clusterfug.bounds.packing import TrianglePacker
 from clusterfug.bounds.triangles import pack_and_ascend
 from clusterfug.contraction.history import labels_of_merges
 from clusterfug.contraction.matrix import contract_matrix
@@ -58,8 +58,8 @@ def row(name, threshold, what, seconds, contracted, refined):
 
 
 def primal_dual(problem, seconds):
-    """Labels of GAEC on residual costs."""
-    packer = Packer(problem, 4_000_000 + 200 * problem.n)
+    """Return labels of GAEC on residual costs."""
+    packer = TrianglePacker(problem, 4_000_000 + 200 * problem.n)
     if seconds:
         pack_and_ascend(packer, Budget(seconds).over)
     else:

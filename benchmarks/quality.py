@@ -1,10 +1,10 @@
-"""How good the clusterings are: inside as a share of the best known, AMI, seconds; ours beside the peers.
+"""Quality of clusterings: inside as a share of the best known, AMI, seconds; also of other packages.
 
     CLUSTERFUG_DATA=... python benchmarks/quality.py [--quick] [--data NAME ...]
 
-Each row is a process of its own. best_known.json holds the largest inside known for every problem; it
-changes only when labels that a run here found have a larger one, recomputed from the labels in float64.
-`--quick` is digits alone, with shorter searches; `--slow` adds the peers that take minutes on 5,000 items.
+Each row is a separate process. best_known.json holds the largest known inside of every problem; it changes
+only when labels of a run have a larger one, recomputed from the labels in float64. `--quick` is digits
+alone, with shorter searches; `--slow` adds the packages that take minutes on 5,000 items.
 """
 
 import json
@@ -67,7 +67,7 @@ def main():
 
 
 def solve(name, threshold, solver, repeat, clusters, keywords):
-    """A row, and a look whether it is the best known."""
+    """Return a row; its inside is stored if it is the best known."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "labels.npy"
         row = run_one(name, threshold, solver, repeat, clusters, file, **keywords)

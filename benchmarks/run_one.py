@@ -1,9 +1,9 @@
-"""One solver on one data set, in a process of its own: prints a row as JSON.
+"""Run one solver on one data set and print a row as JSON; other scripts start it as a separate process.
 
     python benchmarks/run_one.py DATA THRESHOLD SOLVER REPEAT CLUSTERS LABELS [OPTION=VALUE ...]
 
-CLUSTERS is what k-means is told. LABELS is a file to write the labels to, or "-". The peers that need a
-graph get the complete one up to 5,000 items and the 20 nearest neighbours beyond.
+CLUSTERS is the number of clusters for k-means. LABELS is a file to write the labels to, or "-". Packages
+for graphs get the complete graph up to 5,000 items and the 20 nearest neighbours beyond.
 """
 
 import json
@@ -67,16 +67,16 @@ def graph(X, problem, threshold):
     if n <= 5000:
         i, j = np.triu_indices(n, 1)
         return np.stack([i, j], axis=1), (X @ X.T - threshold)[i, j].astype(np.float64)
-    from clusterfug.neighbours.exact import nearest
+    from clusterfug.neighbours.exact import exact_neighbours
 
-    found = nearest(problem, 20)
+    found = exact_neighbours(problem, 20)
     pairs = np.stack([np.repeat(np.arange(n), 20), found.ids.ravel()], axis=1)
     pairs, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
     return pairs, found.costs.ravel()[first]
 
 
 def peer(solver, X, problem, threshold, clusters):
-    """A function without arguments that returns labels; graphs are made outside the clock."""
+    """Return a function without arguments that returns labels; it does not include building a graph."""
     if solver == "scikit-learn KMeans":
         from sklearn.cluster import KMeans
 

@@ -1,9 +1,9 @@
-"""A problem larger than the memory granted: seconds, memory, and inside beside the planted clusters.
+"""A problem larger than its memory limit: seconds, memory, and inside beside the planted clusters.
 
     python benchmarks/shards.py [--items 2000000] [--clusters 20000] [--limit 600] [--folder FOLDER]
 
-Unit centres plus noise of norm .8, renormalised, in 128 dimensions, written once as a .npy file to FOLDER
-(a temporary one by default) and read as a memory map; threshold .4. Memory is the anonymous memory of the
+Unit centres plus noise of norm 0.8, renormalised, in 128 dimensions, written once as a .npy file to FOLDER
+(a temporary one by default) and read as a memory map; threshold 0.4. Memory is the anonymous memory of the
 process at its peak: pages of the mapped file can be dropped at any time and are not counted. Linux only.
 """
 
@@ -34,7 +34,7 @@ def main():
 
 
 def write(file, n, clusters):
-    """The features, block by block; the planted labels."""
+    """Write the features in blocks; return the planted labels."""
     rng = np.random.default_rng(0)
     centres = unit(rng.normal(size=(clusters, D)).astype(np.float32))
     labels = rng.integers(0, clusters, n)
@@ -53,20 +53,22 @@ def unit(rows):
 def measure(X, truth, limit):
     peak = Peak()
     begin = time.perf_counter()
-    result = dense_multicut(X, THRESHOLD, metric="inner_product", memory_limit=limit, callback=peak.say)
+    result = dense_multicut(X, THRESHOLD, metric="inner_product", memory_limit=limit, callback=peak.report)
     seconds = time.perf_counter() - begin
     planted = DenseProblem(X, THRESHOLD).inside(truth)
     print(f"{len(X):,} x {D}, limit {limit / 1e6:,.0f} MB: {seconds:,.0f} s, peak {peak.megabytes:,} MB")
-    print(f"{result.n_clusters:,} clusters, {result.inside / planted:.4%} of what the planted keep inside")
+    print(
+        f"{result.n_clusters:,} clusters, {result.inside / planted:.4%} of the inside of the planted ones"
+    )
     for phase in result.trace:
         print(f"  {phase.name}: {phase.seconds:,.0f} s, {phase.n_clusters:,} clusters")
 
 
 class Peak:
-    """Anonymous memory of this process, looked at five times a second."""
+    """Peak of the anonymous memory of this process, sampled five times a second."""
 
     def __init__(self):
-        self.megabytes, self.said = 0, time.perf_counter()
+        self.megabytes, self.printed = 0, time.perf_counter()
         threading.Thread(target=self.watch, daemon=True).start()
 
     def watch(self):
@@ -76,9 +78,9 @@ class Peak:
             self.megabytes = max(self.megabytes, kilobytes // 1000)
             time.sleep(0.2)
 
-    def say(self, phase, done, total):
-        if time.perf_counter() - self.said > 30:
-            self.said = time.perf_counter()
+    def report(self, phase, done, total):
+        if time.perf_counter() - self.printed > 30:
+            self.printed = time.perf_counter()
             print(f"  {phase} {done:,} of {total:,}, {self.megabytes:,} MB", flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Is `auto` ever below one of the paper's algorithms? All data sets, thresholds .2 to .6.
+"""Margin of `auto` over the paper's algorithms: all data sets, thresholds 0.2 to 0.6.
 
     CLUSTERFUG_DATA=... python benchmarks/sweep.py [--quick] [--data NAME ...]
 
-gaec, dgaec and dgaec-inc make the same merges, so one of them runs. "nuclei" are the foreground pixels of
-36 microscopy images, one problem each; the row has the worst of them.
+gaec, dgaec and dgaec-inc make the same merges, so only one of them runs. "nuclei" are the foreground pixels
+of 36 microscopy images, one problem each; the row is that of the smallest margin.
 """
 
 import os
@@ -19,7 +19,7 @@ PAPER = ("dgaec-inc", "dlaec", "dapplaec")
 
 
 def problems(name):
-    """The feature arrays of a data set."""
+    """Return the feature arrays of a data set."""
     if name == "digits":
         return [digits()]
     if name == "nuclei":

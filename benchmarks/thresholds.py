@@ -1,15 +1,15 @@
-"""How to choose a threshold: one for all items, a local one, or "auto"; beside methods that are told more.
+"""How to choose a threshold: one for all items, a local one, or "auto"; beside methods with more input.
 
     CLUSTERFUG_DATA=... python benchmarks/thresholds.py [--only NAME ...] [--ours] [--grid] [--json FILE]
     CLUSTERFUG_DATA=... python benchmarks/thresholds.py --ablation [--only NAME ...] [--json FILE]
 
 Agreement with the classes (AMI, ARI), clusters and seconds of every method on every set, then tables. The
-sets are in two halves: the rule of "auto" was fixed on DESIGN before it saw HELD_OUT.
+sets are in two halves: the rule of "auto" was fixed on DESIGN before it was run on HELD_OUT.
 
 "mixture" is 50 clusters of 10 to 2,000 items, some tight and some loose; "faces" is 300 clusters of 2 to 8
 items; "few" is three clusters. Each has several seeds, such as mixture-3; `--only mixture` is all of them.
 `--ours` leaves out the methods of others, `--grid` tries more local thresholds. FILE gets a line of JSON
-per result. The tables show all that is in it, also from runs before (of the same set and method the last);
+per result. The tables show all lines of it, also of earlier runs (the last one of a set and method);
 `--only` without a name runs nothing and shows the tables.
 
 `--ablation` compares the paper's costs, <f_i, f_j> - alpha_i alpha_j, with scaled features,
@@ -52,7 +52,7 @@ MARGIN = 0.02  # that "auto" may be below the best global threshold
 MOST_PAIRS = 25_000**2  # of methods that look at all pairs
 MOST_WORK = 1.5e11  # of HDBSCAN, pairs times dimensions: five minutes
 
-# Columns of the first table: the best of the methods whose names begin so.
+# Columns of the first table: the best of the methods whose names have this prefix.
 COLUMNS = {
     "best global (threshold)": "global ",
     "0.4": "global 0.4",
@@ -112,7 +112,7 @@ def arguments():
 class Set(NamedTuple):
     X: Any
     y: Any
-    noise: Any = None  # of every item, where it is known
+    noise: Any = None  # length of the noise of every item, where it is known
 
     @property
     def k(self):
@@ -133,7 +133,7 @@ def load(name):
 
 
 def planted(kind, seed):
-    """Clusters around random directions, each with a noise of its own."""
+    """Return clusters around random directions, each with its own noise level."""
     rng = np.random.default_rng(seed)
     if kind == "mixture":
         d, noises = 64, (0.5, 1.2)
@@ -156,7 +156,7 @@ def unit(rows):
 
 
 def family(name):
-    """What seeds of one kind have in common."""
+    """Return the name of a set without its seed."""
     kind = name.partition("-")[0]
     return kind if kind in PLANTED else name
 
@@ -166,8 +166,8 @@ def half(name):
 
 
 def ours(name, items, grid):
-    """Functions by name, without arguments: they return labels or a Clustering."""
-    solve = partial(dense_multicut, items.X)
+    """Return functions without arguments, by name: they return labels or a Clustering."""
+    solve = partial(dense_multicut, items.X, metric="inner_product")
     runs = {f"global {t:g}": partial(solve, t) for t in GLOBAL}
     for s in STRICTNESS if grid else (0.6,):
         for m in NEIGHBOURS if grid else (100,):
@@ -204,13 +204,13 @@ def others(items):
 
 
 def leiden(X, resolution):
-    """CPM on the graph of the 15 nearest neighbours, as far as they are similar."""
+    """Return labels of CPM on the graph of the 15 nearest neighbours with positive similarity."""
     import igraph
     import leidenalg
 
-    from clusterfug.neighbours.exact import nearest
+    from clusterfug.neighbours.exact import exact_neighbours
 
-    ids, similarities = nearest(DenseProblem(X, 0.0), 15)
+    ids, similarities = exact_neighbours(DenseProblem(X, 0.0), 15)
     pairs = np.stack([np.repeat(np.arange(len(X)), ids.shape[1]), ids.ravel()], axis=1)
     pairs, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
     weights = similarities.ravel()[first]
@@ -225,9 +225,9 @@ def leiden(X, resolution):
 
 
 def forms(items):
-    """Two ways to make costs of an affinity strength, and another strength."""
+    """Return solvers with two forms of costs of an affinity strength, and with another strength."""
     X, runs = items.X, {}
-    fast = partial(dense_multicut, algorithm="fast")
+    fast = partial(dense_multicut, algorithm="fast", metric="inner_product")
     strength = local_alpha(X, 1.0)
     for s in STRICTNESS:
         alpha = np.sqrt(s) * strength
@@ -240,7 +240,7 @@ def forms(items):
 
 
 def measured(name, items, method, solve):
-    """One row, or None if the method says why not."""
+    """Return one row, or None if the method raises an error, which is printed."""
     begin = time.perf_counter()
     try:
         found = solve()
@@ -308,8 +308,8 @@ def show_requirements(rows, names):
     for name in names:
         found = [best(rows, name, prefix) for prefix in ("global ", "auto", "global 0.4")]
         if all(found):
-            top, auto, usual = (row["AMI"] for row in found)
-            scores[name] = auto, usual
+            top, auto, fixed = (row["AMI"] for row in found)
+            scores[name] = auto, fixed
             holds = "yes" if auto >= top - MARGIN else "no"
             lines.append((name, half(name), f"{top:.3f}", f"{auto:.3f}", f"{auto - top:+.3f}", holds))
     headings = ("set", "half", "best global", "auto", "difference", f"auto >= best - {MARGIN:g}")
@@ -318,7 +318,7 @@ def show_requirements(rows, names):
     for which in ("design", "held out", "all"):
         some = [name for name in scores if which in ("all", half(name))]
         if some:
-            # A set of ten seeds counts as often as one of them.
+            # All seeds of a set together have the weight of one set.
             share = [1 / sum(family(name) == family(other) for other in some) for name in some]
             values = [scores[name] for name in some]
             means = (*np.mean(values, axis=0), *np.average(values, axis=0, weights=share))

@@ -1,19 +1,19 @@
-"""Group images that look alike, and draw a sheet of the groups.
+"""Cluster images by their features, and draw a contact sheet of the clusters.
 
     python examples/images.py                                               # scikit-learn's digits
-    python examples/images.py --features features.npy --images folder       # yours, with your features
-    python examples/images.py --features features.npy --labels labels.npy   # how clusters match classes
+    python examples/images.py --features features.npy --images folder       # your images and features
+    python examples/images.py --features features.npy --labels labels.npy   # agreement with classes
 
 The steps, one function each:
 
-1. Look at the cosines of pairs. If all are high, the images share a common part: subtract the mean.
-2. Try several thresholds on a sample. A good one leaves neither one huge cluster nor most images alone;
-   among those take one at which the clusters hardly change when the threshold does.
-3. Cluster all images at that threshold. Nobody says how many clusters there are.
+1. Inspect the cosines of pairs. If most are high, the images share a common part: subtract the mean.
+2. Solve at several thresholds on a sample. A useful threshold gives neither one huge cluster nor mostly
+   singletons; of those, select one at which the clusters change least with the threshold.
+3. Cluster all images at that threshold. The number of clusters is a result, not an input.
 4. Compare the clusters with known classes, and look at them: a contact sheet has one row per cluster.
 
 Row i of the features belongs to image i: of the list that `clusterfug embed` wrote beside the features, or
-else of the folder's images in the order of their names, or of the files that a .txt file lists.
+else of the images of the folder in the order of their names, or of the files that a .txt file lists.
 """
 
 import argparse
@@ -24,18 +24,18 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from clusterfug import DenseMulticut, threshold_path
-from clusterfug.io.images import find
+from clusterfug.io.images import find_images
 from clusterfug.report.contact_sheet import contact_sheet, write_png
 from clusterfug.report.evaluation import evaluate
 from clusterfug.report.inspection import HIGH_MEAN_COSINE, inspect
 
 THRESHOLDS = np.arange(1, 9) / 10
-SIDE = 32  # dots of an image on the sheet
+SIDE = 32  # pixels of an image on the sheet
 ROWS = 60  # clusters on the sheet
 
 
 def read_images(source, features):
-    """Small grey images, in the order of the features."""
+    """Return small grey images in the order of the features."""
     try:
         from PIL import Image
     except ImportError:
@@ -46,18 +46,18 @@ def read_images(source, features):
     elif listed.exists():
         names, folder = listed.read_text().splitlines(), source
     else:
-        folder, names = find(source)
+        folder, names = find_images(source)
     files = [folder / name for name in names]
     return np.array([np.asarray(Image.open(file).convert("L").resize((SIDE, SIDE))) for file in files])
 
 
 def directions(features):
-    """Features without what all images share, scaled to length 1: inner products are cosines."""
+    """Return features without their common part, scaled to length 1: inner products are cosines."""
     features = features.astype(np.float32)
     found = inspect(features)
     print(f"{found.n:,} images, {found.d:,} features, mean cosine {found.mean_cosine:.2f}")
     if found.mean_cosine > HIGH_MEAN_COSINE:
-        print("that is high: subtract the mean, and look again")
+        print("that is high: subtract the mean")
         features -= features.mean(axis=0)
         found = inspect(features)
     print("threshold              ", "".join(f"{threshold:7.1f}" for threshold in found.attracting))
@@ -66,10 +66,10 @@ def directions(features):
 
 
 def choose_threshold(X):
-    """The threshold whose clusters agree most with those of the threshold before.
+    """Return the threshold whose clusters agree most with those of the threshold before.
 
-    The threshold is about pairs, so that a sample of the images is enough to choose it. It is not one that
-    puts half of the images into one cluster or leaves a quarter alone: that is stable, but says nothing."""
+    A threshold applies to pairs, so that a sample of the images is enough to select it. Thresholds with
+    half of the images in one cluster, or a quarter of them alone, are stable but not useful."""
     sample = X[np.random.default_rng(0).permutation(len(X))[:2000]]
     rows = threshold_path(sample, THRESHOLDS).rows()
     print(f"\n{len(sample):,} images\nthreshold  clusters  largest  alone  agreement")
@@ -83,7 +83,7 @@ def choose_threshold(X):
 
 
 def draw(path, images, labels):
-    """A contact sheet of the largest clusters: the size, and the first images."""
+    """Write a contact sheet of the largest clusters: the size, and the first images."""
     largest = np.argsort(-np.bincount(labels), kind="stable")[:ROWS]
     shown = np.isin(labels, largest)
     write_png(path, contact_sheet(images[shown], np.unique(labels[shown], return_inverse=True)[1]))
@@ -95,13 +95,13 @@ def main():
     parser.add_argument("--features", type=Path, help=".npy, one row per image (default: the digits)")
     parser.add_argument("--images", type=Path, help="a folder of images, or a .txt file that lists them")
     parser.add_argument("--labels", type=Path, help=".npy, known classes")
-    parser.add_argument("--threshold", type=float, help="default: chosen on a sample")
+    parser.add_argument("--threshold", type=float, help="default: selected on a sample")
     parser.add_argument("-o", "--output", type=Path, default=Path("clusters.png"), help="the contact sheet")
     options = parser.parse_args()
 
     if options.features is None and (options.images or options.labels):
         raise ValueError("--images and --labels go with --features")
-    if options.features is None:  # the features of a digit are its 64 dots
+    if options.features is None:  # the features of a digit are its 64 pixels
         digits = load_digits()
         features, classes = digits.data, digits.target
         images = (digits.images * (255 / 16)).astype(np.uint8)

@@ -1,15 +1,15 @@
-"""Partition the pixels of an image into objects, and see what each option of `segment` is good for.
+"""Partition the pixels of an image into objects, and compare options of `segment`.
 
     python examples/segmentation.py                     # a drawn picture of cells, truth included
-    python examples/segmentation.py image.npz           # yours: see docs/segmentation.md for what it holds
+    python examples/segmentation.py image.npz           # your file, see docs/segmentation.md
 
 The steps, one function each:
 
-1. Embeddings: a vector per pixel, alike within an object and different between objects. A network makes
-   them, at a lower resolution than the image. Here we draw cells and invent what a network would say.
-2. Classes: which pixels are things at all, and how certain that is.
-3. Options: try some, and let panoptic quality (PQ) say how good they are where the truth is known.
-4. Look: image, prediction, truth and errors side by side.
+1. Embeddings: a vector per pixel, similar within an object and different between objects. A network
+   computes them, at a lower resolution than the image. Here they are simulated, for a drawing of cells.
+2. Classes: which pixels are things, with which confidence.
+3. Options: try some, and compare their panoptic quality (PQ) where the truth is known.
+4. Overlay: image, prediction, truth and errors side by side.
 """
 
 import argparse
@@ -41,17 +41,17 @@ OPTIONS = {
 
 
 def draw_cells(side=192, cells=36, codes=28, d=32):
-    """A picture of cells that touch, and what a network might say about its pixels.
+    """Return a picture of touching cells, with simulated embeddings of its pixels.
 
-    A network has few ways to be different: it gives cells far apart the same code. So we have fewer codes
-    than cells, and near the border of two cells the codes mix."""
+    Networks give similar embeddings to objects far apart. So there are fewer codes than cells, and codes
+    are mixed near the border of two cells."""
     rng = np.random.default_rng(0)
     truth = np.zeros((side, side), dtype=np.int64)
     y, x = np.mgrid[:side, :side]
     for number in range(1, cells + 1):
         centre, radii = rng.uniform(8, side - 8, size=2), rng.uniform(9, 17, size=2)
         inside = ((y - centre[0]) / radii[0]) ** 2 + ((x - centre[1]) / radii[1]) ** 2 < 1
-        truth[inside & (truth == 0)] = number  # who is there first lies on top
+        truth[inside & (truth == 0)] = number  # earlier cells are on top
     image = np.where(truth > 0, 150 + 6 * (truth % 12), 30)[..., None] * np.array([1.0, 0.8, 1.1])
     image = np.clip(gaussian_filter(image, (1, 1, 0)) + rng.normal(scale=6, size=image.shape), 0, 255)
     directions = np.linalg.qr(rng.normal(size=(d, d)))[0][:codes]
@@ -71,7 +71,7 @@ def draw_cells(side=192, cells=36, codes=28, d=32):
 
 
 def try_options(sample):
-    """What every set of options finds, and how good that is; the best of them."""
+    """Print objects and scores for every set of options; return the best one, and all results."""
     found = {}
     certain = {} if sample.confidence is None else {"confidence": sample.confidence, "min_confidence": 0.5}
     print(f"{'options':30}{'objects':>8}{'PQ':>8}{'SQ':>8}{'RQ':>8}")

@@ -1,15 +1,15 @@
-"""Group sentences by what they are about, and name every group by its typical words.
+"""Cluster sentences by topic, and name every cluster by its typical words.
 
     python examples/sentences.py                                     # 80 everyday sentences
-    python examples/sentences.py texts.txt                           # yours, one per line
-    python examples/sentences.py texts.txt --features features.npy   # yours, with embeddings of an encoder
+    python examples/sentences.py texts.txt                           # your sentences, one per line
+    python examples/sentences.py texts.txt --features features.npy   # with embeddings of an encoder
 
 The steps, one function each:
 
-1. Features: one vector per sentence. An encoder's embeddings are best; without them we count words.
+1. Features: one vector per sentence. Embeddings of an encoder are best; without them we count words.
 2. Directions: subtract the mean and scale to length 1, so that an inner product is a cosine.
-3. A threshold: how similar should the sentences of a group be? Try several on a sample, look, choose.
-4. Clusters: nobody says how many. Pairs above the threshold attract, pairs below it repel.
+3. Threshold: the similarity at which a pair is neutral. Solve at several on a sample, and select one.
+4. Clusters: pairs above the threshold attract, pairs below it repel. Their number is a result.
 5. Names: the words that are frequent in a cluster and rare outside.
 """
 
@@ -25,32 +25,32 @@ from sklearn.preprocessing import normalize
 from clusterfug import DenseMulticut, threshold_path
 from clusterfug.report.evaluation import evaluate
 
-WORDS = r"\b(?=\d*[^\W\d_])[\w']{2,}"  # with a letter: don't and 401k are words, 12 is none
+WORDS = r"\b(?=\d*[^\W\d_])[\w']{2,}"  # with a letter: don't and 401k are words, 12 is not
 STOP = """about am an and any are as at be been but by can could did do does for from get had has have how
     if in is it its me my no not of on or please should so some that the their there these they this to up
-    was we what what's when where which who why will with would you your"""  # they say little, in English
+    was we what what's when where which who why will with would you your"""  # English stop words
 THRESHOLDS = np.arange(1, 9) / 10
 
 
 def count_words(texts):
-    """Features without an encoder: rare words weigh more (TF-IDF), and words that go together share a
-    direction (a truncated SVD), so that sentences can be similar without a word in common."""
+    """Return features without an encoder: rare words weigh more (TF-IDF), and words that co-occur share a
+    direction (a truncated SVD), so that sentences can be similar without a common word."""
     counts = TfidfVectorizer(token_pattern=WORDS, stop_words=STOP.split()).fit_transform(texts)
     d = max(1, min(300, len(texts) // 8, counts.shape[1] - 1))
     return TruncatedSVD(d, random_state=0).fit_transform(counts)
 
 
 def directions(features):
-    """All sentences have something in common; it says nothing about them, so we subtract it."""
+    """Return features without their common part, the mean, scaled to length 1."""
     features = features.astype(np.float32)
     return normalize(features - features.mean(axis=0))
 
 
 def choose_threshold(X):
-    """The highest threshold that leaves at most one sentence in twenty alone.
+    """Return the highest threshold at which at most one sentence in twenty is alone.
 
-    Higher means purer and smaller clusters, until sentences find no partner any more. The threshold is
-    about pairs, so that a sample of the sentences is enough to choose it."""
+    A higher threshold gives purer and smaller clusters, and finally singletons. It applies to pairs, so
+    that a sample of the sentences is enough to select it."""
     sample = X[np.random.default_rng(0).permutation(len(X))[:2000]]
     rows = threshold_path(sample, THRESHOLDS).rows()
     print(f"{len(sample):,} sentences\nthreshold  clusters  largest  alone")
@@ -61,10 +61,10 @@ def choose_threshold(X):
 
 
 def typical_words(texts, labels, many=4):
-    """Names of the clusters, by class-based TF-IDF.
+    """Return names of the clusters by class-based TF-IDF.
 
-    A word is typical if it is in a large share of the cluster's sentences, and that share is many times its
-    share of all sentences: share * log(times)^2. A word in one of several sentences is never typical."""
+    The score of a word is share * log(ratio)^2, with the share of the cluster's sentences that contain it,
+    and the ratio of that to its share of all sentences. A word in one of several sentences has score 0."""
     counter = CountVectorizer(token_pattern=WORDS, stop_words=STOP.split(), binary=True)
     found = counter.fit_transform(texts)
     words = counter.get_feature_names_out()
@@ -85,7 +85,7 @@ def typical_words(texts, labels, many=4):
 
 
 def print_clusters(texts, X, model, names, many):
-    """The largest clusters: size, name, and the two sentences nearest to the mean."""
+    """Print the largest clusters: size, name, and the two sentences nearest to the mean."""
     sizes = np.bincount(model.labels_)
     for cluster in np.argsort(-sizes, kind="stable")[:many]:
         members = np.flatnonzero(model.labels_ == cluster)
@@ -99,8 +99,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("texts", nargs="?", type=Path, default=Path(__file__).with_name("sentences.txt"))
     parser.add_argument("--features", type=Path, help=".npy, one row per sentence")
-    parser.add_argument("--labels", type=Path, help=".npy, known classes: prints how well clusters agree")
-    parser.add_argument("--threshold", type=float, help="default: chosen on a sample")
+    parser.add_argument(
+        "--labels", type=Path, help=".npy, known classes: prints the agreement with clusters"
+    )
+    parser.add_argument("--threshold", type=float, help="default: selected on a sample")
     parser.add_argument("--show", type=int, default=20, help="clusters to print")
     parser.add_argument("-o", "--output", type=Path, help=".csv with the columns label, name, sentence")
     options = parser.parse_args()

@@ -1,8 +1,10 @@
-"""Obviously right and slow: what every fast path is compared with."""
+"""Naive references, obviously correct and slow, with which every fast path is compared."""
+
+from functools import cache
 
 import numpy as np
 
-#: The pairs on which the paper's incremental update goes wrong with k = 2 (see docs/how-it-works.md).
+#: Costs of seven nodes on which the paper's incremental update fails with k = 2 (see docs/how-it-works.md).
 SEVEN = "abijxvw"
 SEVEN_COSTS = {
     "ab": 4, "ij": 3.5, "ia": 1.45, "ib": 1.45, "ja": 1.45, "jb": 1.45, "ix": 2, "jx": 2,
@@ -21,7 +23,7 @@ def seven_node_costs():
 
 
 def cost_matrix(X, threshold=0.4, alpha=None, prefer="small", sample_weight=None):
-    """All pair costs in float64, by the definition."""
+    """Return all pair costs in float64, by the definition."""
     X = np.asarray(X, dtype=np.float64)
     costs = X @ X.T
     if alpha is None:
@@ -35,36 +37,34 @@ def cost_matrix(X, threshold=0.4, alpha=None, prefer="small", sample_weight=None
 
 
 def objective(costs, labels):
-    """Total cost of the pairs i < j with different labels, pair by pair."""
+    """Return the total cost of the pairs i < j with different labels, pair by pair."""
     i, j = np.triu_indices(len(labels), 1)
     cut = np.asarray(labels)[i] != np.asarray(labels)[j]
     return costs[i, j][cut].sum()
 
 
 class Contraction:
-    """Textbook GAEC on a full matrix: look at every pair, merge the best, add its rows."""
+    """Textbook GAEC on a full matrix: search all pairs, merge the best one, add its rows."""
 
     def __init__(self, costs):
-        self.costs = np.where(np.triu(np.ones_like(costs, dtype=bool), 1), costs, -np.inf)
+        self.costs = np.where(np.eye(len(costs), dtype=bool), -np.inf, costs)
         self.scale = np.abs(costs).max()
 
     def best(self):
-        """(i, j, cost) of the largest cost; equal ones by the lower index, then the other."""
-        at = int(np.argmax(self.costs))
-        i, j = divmod(at, len(self.costs))
+        """Return (i, j, cost) of the largest cost; ties go to the lower index, then to the other."""
+        i, j = divmod(int(np.argmax(self.costs)), len(self.costs))
         return i, j, self.costs[i, j]
 
     def merge(self, i, j):
-        full = np.maximum(self.costs, self.costs.T)
-        row = full[i] + full[j]
+        """Merge node j into node i < j."""
+        row = self.costs[i] + self.costs[j]
         row[[i, j]] = -np.inf
-        full[i], full[:, i] = row, row
-        full[j], full[:, j] = -np.inf, -np.inf
-        self.costs = np.where(np.triu(np.ones_like(full, dtype=bool), 1), full, -np.inf)
+        self.costs[i] = self.costs[:, i] = row
+        self.costs[j] = self.costs[:, j] = -np.inf
 
 
 def gaec(costs):
-    """The merges of textbook GAEC: a list of (i, j, cost)."""
+    """Return the merges of textbook GAEC: a list of (i, j, cost)."""
     contraction = Contraction(costs)
     merges = []
     while True:
@@ -76,7 +76,7 @@ def gaec(costs):
 
 
 def assert_greedy(costs, merges, rtol=1e-9):
-    """Every merge takes the largest cost of that moment, to 1e-9, and there are no more to make.
+    """Assert that every merge takes the largest cost of its time, to 1e-9, and none attracts after it.
 
     Costs of merged nodes are differences of larger numbers, so the tolerance is relative to the
     larger of the cost itself and a hundred-thousandth of the largest cost in the instance.
@@ -93,7 +93,7 @@ def assert_greedy(costs, merges, rtol=1e-9):
 
 
 def printed_dgaec_inc(costs, k):
-    """Merge costs of the paper's Algorithms 2 and 3 as printed, its incremental bound included."""
+    """Return the merge costs of the paper's Algorithms 2 and 3 as printed, with its incremental bound."""
     n = len(costs)
     cost = {(u, v): costs[u, v] for u in range(n) for v in range(n) if u != v}
     nodes = set(range(n))
@@ -127,11 +127,11 @@ def printed_dgaec_inc(costs, k):
 
 
 def lazy(costs, k):
-    """The merges of lazy contraction (DLAEC) on a full matrix: no search within a round."""
+    """Return the merges of lazy contraction (DLAEC) on a full matrix: no search within a round."""
     contraction = Contraction(costs)
     merges = []
     while True:
-        full = np.maximum(contraction.costs, contraction.costs.T)
+        full = contraction.costs
         nodes = np.flatnonzero(np.isfinite(full).any(axis=1)).tolist()
         lists = {u: sorted((v for v in nodes if v != u), key=lambda v: (-full[u, v], v))[:k] for u in nodes}
         floors = dict.fromkeys(nodes, -np.inf)
@@ -146,7 +146,7 @@ def lazy(costs, k):
             lows = {u: min((full[u, v] for v in lists[u]), default=floors[u]) for u in nodes}
             known = (set(lists[i]) | set(lists[j])) - {i, j}
             contraction.merge(i, j)
-            full = np.maximum(contraction.costs, contraction.costs.T)
+            full = contraction.costs
             nodes.remove(j)
             floors[i] = lows[i] + lows[j]
             near = [v for v in known if full[i, v] >= floors[i]]
@@ -163,7 +163,7 @@ def lazy(costs, k):
 
 
 def best_single_change(costs, labels):
-    """The largest gain of moving one node (to any cluster, or to be alone) and of joining two clusters."""
+    """Return the largest gains of moving a node (to any cluster or a new one) and of joining clusters."""
     labels = np.asarray(labels)
     n = len(labels)
     costs = np.where(np.eye(n, dtype=bool), 0.0, costs)
@@ -183,8 +183,26 @@ def best_single_change(costs, labels):
     return move, join
 
 
+def assert_optimal(costs, labels):
+    """Assert that no move of one node and no join of two clusters improves the clustering."""
+    move, join = best_single_change(costs, labels)
+    assert move <= 1e-9
+    assert join <= 1e-9
+
+
+def best_partners(costs, k):
+    """Return, per row, the indices of the k largest costs (ties by lower index), and the costs."""
+    n = len(costs)
+    k = min(k, n - 1)
+    ids = np.empty((n, k), dtype=np.int64)
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        ids[i] = sorted(others, key=lambda j: (-costs[i, j], j))[:k]
+    return ids, np.take_along_axis(costs, ids, axis=1)
+
+
 def partitions(n):
-    """All labels of n items, numbered by first appearance."""
+    """Yield all labels of n items, numbered by first appearance."""
     if n == 0:
         yield []
         return
@@ -193,8 +211,35 @@ def partitions(n):
             yield [*labels, label]
 
 
+@cache
+def all_partitions(n):
+    """All labels of n items, one row each."""
+    return np.array(list(partitions(n)))
+
+
+def optimum(costs):
+    """The smallest objective of all partitions."""
+    i, j = np.triu_indices(len(costs), 1)
+    labels = all_partitions(len(costs))
+    return ((labels[:, i] != labels[:, j]) @ np.asarray(costs)[i, j]).min()
+
+
+def certified_sum(costs, certificate):
+    """The lower bound that a certificate proves for a matrix of costs, triangle by triangle."""
+    residual = costs.copy()
+    for pairs, amount in zip(certificate.triangles, certificate.amounts, strict=True):
+        assert amount >= 0
+        raised, *lowered = (set(certificate.pairs[pair].tolist()) for pair in pairs)
+        assert len(raised | lowered[0] | lowered[1]) == 3
+        assert raised == lowered[0] ^ lowered[1]
+        for (i, j), change in zip(certificate.pairs[pairs], (amount, -amount, -amount), strict=True):
+            residual[i, j] += change
+    upper = residual[np.triu_indices(len(costs), 1)]
+    return upper[upper < 0].sum()
+
+
 def weighted_instance(seed):
-    """Costs of a noisy mixture of up to 40 nodes, of digits, or (harder to solve exactly) at random."""
+    """Return costs of a mixture of up to 40 nodes, of digits, or (harder to solve exactly) at random."""
     rng = np.random.default_rng(seed)
     if seed % 3 == 0:
         n = int(rng.integers(8, 19))
@@ -213,7 +258,7 @@ def weighted_instance(seed):
 
 
 def exact_inside(costs):
-    """The largest total cost inside clusters, by an integer program with lazy triangle inequalities."""
+    """Return the largest cost inside clusters, by an integer program with lazy triangle inequalities."""
     import scipy.optimize as opt
     import scipy.sparse as sp
 
@@ -247,3 +292,106 @@ def exact_inside(costs):
         if not broken:
             return -answer.fun
         triangles += broken
+
+
+def interpolation(features, shape):
+    """Bilinear interpolation with the centres of pixels at 0.5 and repeated edges, one number at a time."""
+    h, w = features.shape[:2]
+    out = np.zeros((*shape, *features.shape[2:]))
+    for r in range(shape[0]):
+        for c in range(shape[1]):
+            y = min(max((r + 0.5) * h / shape[0] - 0.5, 0), h - 1)
+            x = min(max((c + 0.5) * w / shape[1] - 0.5, 0), w - 1)
+            y0, x0 = int(y), int(x)
+            for a, wa in ((y0, 1 - (y - y0)), (min(y0 + 1, h - 1), y - y0)):
+                for b, wb in ((x0, 1 - (x - x0)), (min(x0 + 1, w - 1), x - x0)):
+                    out[r, c] += wa * wb * features[a, b]
+    return out
+
+
+def panoptic_counts(predictions, truths, things, stuff):
+    """Sum of IoU, TP, FP, FN by class: the definition of Kirillov et al. and of COCO's tools."""
+    counts = {c: [0.0, 0, 0, 0] for c in (*things, *stuff)}
+
+    def segments(semantic, instance, crowds):
+        found = {}
+        for c in (*things, *stuff):
+            numbers = np.unique(instance[semantic == c]) if c in things else [None]
+            for k in numbers:
+                mask = semantic == c if k is None else (semantic == c) & (instance == k)
+                if mask.any() and (k == 0) == crowds:
+                    found[c, k] = mask
+        return found
+
+    for (ps, pi), (ts, ti) in zip(predictions, truths, strict=True):
+        void = ts < 0
+        predicted, true = segments(ps, pi, False), segments(ts, ti, False)
+        crowds = segments(ts, ti, True)
+        matched = set()
+        for (c, k), p in predicted.items():
+            for (other, q), t in true.items():
+                both = (p & t).sum()
+                union = p.sum() + t.sum() - both - (p & void).sum()
+                if c == other and both / union > 0.5:
+                    counts[c][0] += both / union
+                    counts[c][1] += 1
+                    matched |= {("p", c, k), ("t", c, q)}
+        for (c, k), p in predicted.items():
+            excused = (p & void).sum() + sum((p & m).sum() for (d, _), m in crowds.items() if d == c)
+            if ("p", c, k) not in matched and excused <= 0.5 * p.sum():
+                counts[c][2] += 1
+        for c, k in true:
+            counts[c][3] += ("t", c, k) not in matched
+    return counts
+
+
+def encoder_input(path, size, resize, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)):
+    """The usual preprocessing of an image file, step by step: (3, size, size) numbers."""
+    from PIL import Image
+
+    image = Image.open(path)
+    scale = resize / min(image.size)
+    image = image.resize(
+        (int(image.width * scale + 1e-9), int(image.height * scale + 1e-9)), Image.BILINEAR
+    )
+    top, left = round((image.height - size) / 2), round((image.width - size) / 2)
+    middle = np.asarray(image, dtype=np.float64)[top : top + size, left : left + size]
+    return np.stack([(middle[:, :, c] / 255 - mean[c]) / std[c] for c in range(3)])
+
+
+def convolution_features(folder, weights, size, resize):
+    """Convolution, rectifier and mean of every .png file of a folder, one output pixel at a time."""
+    rows = []
+    for path in sorted(folder.glob("*.png")):
+        pixels = encoder_input(path, size, resize)
+        patches = [pixels[:, y : y + 3, x : x + 3] for y in range(size - 2) for x in range(size - 2)]
+        rows.append(np.mean([np.maximum(np.tensordot(weights, patch, 3), 0) for patch in patches], axis=0))
+    return np.array(rows)
+
+
+def assert_selected(result, X, n_neighbors=None, **weights):
+    """A result has the costs that it states, and its choice is a consistent table of candidates."""
+    from clusterfug import DenseProblem, local_alpha
+    from clusterfug.result import number_by_first_appearance
+
+    choice, labels = result.choice, result.labels
+    np.testing.assert_array_equal(labels, number_by_first_appearance(labels))
+    prefer = "small" if choice.strictness >= 0 else "large"
+    for problem in (
+        DenseProblem(X, alpha=choice.alpha, prefer=prefer, **weights),
+        DenseProblem(X, result.costs, **weights),
+    ):
+        np.testing.assert_allclose(result.inside, problem.inside(labels), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(result.objective, problem.objective(labels), rtol=1e-9, atol=1e-9)
+    assert result.trace[-1].n_clusters == result.n_clusters
+    assert result.trace[-1].objective == result.objective
+    alpha = local_alpha(X, abs(choice.strictness), n_neighbors=n_neighbors, **weights)
+    np.testing.assert_allclose(choice.alpha, alpha, rtol=1e-9)
+    assert np.all(np.diff(choice.candidates) > 0)
+    assert len(choice.n_clusters) == len(choice.silhouette) == len(choice.candidates)
+    assert len(choice.agreement) == len(choice.candidates) - 1
+    beside = np.concatenate([[0], choice.agreement, [0]])
+    np.testing.assert_allclose(choice.scores, choice.silhouette * np.maximum(beside[:-1], beside[1:]))
+    assert [row["strictness"] for row in choice.rows()] == choice.candidates.tolist()
+    assert choice.rows()[-1]["agreement"] is None
+    return result

@@ -1,7 +1,7 @@
 """The tutorials run as they are, and what they print and write is right."""
 
 import csv
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -10,17 +10,24 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
-pytestmark = pytest.mark.large  # each run is a process of its own
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run a script as `python examples/SCRIPT ARGUMENTS`; returns what it prints, or its error message."""
+
+    def run(script, *arguments, fails=False):
+        monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
+        if not fails:
+            runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+            return capsys.readouterr().out
+        with pytest.raises(SystemExit) as stop:
+            runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+        return stop.value.code
+
+    return run
 
 
-def run(script, *arguments, code=0):
-    command = [sys.executable, str(EXAMPLES / script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
-
-
-def test_sentences_without_arguments(tmp_path):
+def test_sentences_without_arguments(run, tmp_path):
     out = run("sentences.py", "-o", tmp_path / "clusters.csv")
     with (tmp_path / "clusters.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -39,7 +46,7 @@ def test_sentences_without_arguments(tmp_path):
     assert (same & (intents[:, None] == intents[None, :])).sum() > 0.8 * same.sum()
 
 
-def test_sentences_with_features_and_labels(tmp_path, rng):
+def test_sentences_with_features_and_labels(run, tmp_path, rng):
     animals, fruit = (
         ("the cat sleeps", "a cat runs", "cat and dog"),
         ("ripe plums", "plums or figs", "sweet plums"),
@@ -53,12 +60,12 @@ def test_sentences_with_features_and_labels(tmp_path, rng):
     assert "     3  cat\n" in out
     assert "     3  plums\n" in out
     np.save(tmp_path / "x.npy", np.eye(5))
-    err = run("sentences.py", tmp_path / "t.txt", *files, code=1)
-    assert err == f"sentences.py: {tmp_path / 't.txt'} has 6 lines, {tmp_path / 'x.npy'} 5 rows\n"
-    assert "No such file" in run("sentences.py", "none.txt", code=1)
+    err = run("sentences.py", tmp_path / "t.txt", *files, fails=True)
+    assert err == f"sentences.py: {tmp_path / 't.txt'} has 6 lines, {tmp_path / 'x.npy'} 5 rows"
+    assert "No such file" in run("sentences.py", "none.txt", fails=True)
 
 
-def test_images_without_arguments(tmp_path):
+def test_images_without_arguments(run, tmp_path):
     out = run("images.py", "--threshold", 0.4, "-o", tmp_path / "sheet.png")
     assert "1,797 images, 64 features, mean cosine 0.69" in out
     clusters = int(out.split("threshold 0.4: ")[1].split()[0])
@@ -68,7 +75,7 @@ def test_images_without_arguments(tmp_path):
     assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_images_of_a_folder_choose_their_threshold(tmp_path, rng):
+def test_images_of_a_folder_choose_their_threshold(run, tmp_path, rng):
     image = pytest.importorskip("PIL.Image")
     (tmp_path / "folder").mkdir()
     classes = np.repeat([0, 1, 2], 20)
@@ -83,12 +90,12 @@ def test_images_of_a_folder_choose_their_threshold(tmp_path, rng):
     sheet = np.asarray(image.open(tmp_path / "sheet.png"))
     assert {100, 101, 102} <= set(sheet.ravel().tolist())
     (tmp_path / "list.txt").write_text("folder/00.png\nfolder/59.png\n")
-    err = run("images.py", *given, "--images", tmp_path / "list.txt", code=1)
-    assert err == f"images.py: {tmp_path / 'list.txt'} has 2 images, {tmp_path / 'x.npy'} 60 rows\n"
-    assert "go with --features" in run("images.py", *given[2:], code=1)
+    err = run("images.py", *given, "--images", tmp_path / "list.txt", fails=True)
+    assert err == f"images.py: {tmp_path / 'list.txt'} has 2 images, {tmp_path / 'x.npy'} 60 rows"
+    assert "go with --features" in run("images.py", *given[2:], fails=True)
 
 
-def test_segmentation_draws_cells_and_its_options_help(tmp_path):
+def test_segmentation_draws_cells_and_its_options_help(run, tmp_path):
     out = run("segmentation.py", "-o", tmp_path / "objects.png")
     scores = {line[:30].strip(): float(line[38:46]) for line in out.splitlines()[1:8]}
     assert scores["0.5, position counts"] > scores["0.5, small ones dropped"] > scores["threshold 0.7"]
@@ -96,14 +103,10 @@ def test_segmentation_draws_cells_and_its_options_help(tmp_path):
     assert (tmp_path / "objects.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_segmentation_of_a_file(tmp_path, rng):
+def test_segmentation_of_a_file(run, tmp_path, rng):
     truth = np.kron([[1, 2], [3, 3]], np.ones((8, 8), dtype=int))
     np.savez(tmp_path / "x.npz", embeddings=np.eye(4)[truth[::2, ::2]], truth_instance=truth)
     out = run("segmentation.py", tmp_path / "x.npz", "-o", tmp_path / "x.png")
     assert "threshold 0.5                        3   100.0   100.0   100.0" in out
-    assert "must hold an array 'embeddings'" in run("segmentation.py", empty(tmp_path), code=1)
-
-
-def empty(folder):
-    np.savez(folder / "empty.npz", nothing=np.zeros(1))
-    return folder / "empty.npz"
+    np.savez(tmp_path / "empty.npz", nothing=np.zeros(1))
+    assert "must hold an array 'embeddings'" in run("segmentation.py", tmp_path / "empty.npz", fails=True)

@@ -1,4 +1,4 @@
-"""What the scripts of the paper's tables and figures share: their options, and where results go."""
+"""Functions of the scripts for the paper's tables and figures: options, data, and output."""
 
 import argparse
 import os
@@ -13,11 +13,11 @@ RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
 def is_full(description, needs_data=True):
-    """Whether a script is asked for the real sizes; ends it, saying so, where there is no data."""
+    """Return whether --full is given; without the data it needs the script ends with a message."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--full", action="store_true", help="the real sizes, which takes long")
+    parser.add_argument("--full", action="store_true", help="full sizes, which takes long")
     full = parser.parse_args().full
     if needs_data and not os.environ.get("CLUSTERFUG_DATA"):
         print(f"{Path(sys.argv[0]).name} is left out: CLUSTERFUG_DATA does not name a folder of data")
@@ -26,7 +26,7 @@ def is_full(description, needs_data=True):
 
 
 def write(name, title, parts, full=False):
-    """docs/results/NAME.md: a title, how to make it again, then text and tables."""
+    """Write docs/results/NAME.md: a title, the command that made it, then text and tables."""
     command = f"python benchmarks/paper/{name}.py" + (" --full" if full else "")
     text = "\n\n".join([f"# {title}", f"`{command}`, two cores.", *parts]) + "\n"
     RESULTS.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def write(name, title, parts, full=False):
 
 
 def table(headings, rows):
-    """A Markdown table; numbers to the right."""
+    """Return a Markdown table; columns of numbers are aligned to the right."""
     right = [all(_is_number(row[t]) for row in rows) for t in range(len(headings))]
     lines = [
         "| " + " | ".join(headings) + " |",
@@ -52,13 +52,13 @@ def _is_number(cell):
 
 
 def bold_best(cells, best=max):
-    """The cells of a row as text, the best of them in bold."""
+    """Return the cells of a row as text, the best of them in bold."""
     top = best(cells)
     return [f"**{cell:.1f}**" if cell == top else f"{cell:.1f}" for cell in cells]
 
 
 def nuclei():
-    """The 36 images as samples; the truth's background is a class of its own, 2."""
+    """Return the 36 images as samples; the background of the truth is class 2."""
     from clusterfug.segmentation import Panoptic, Sample
 
     archive = np.load(Path(os.environ["CLUSTERFUG_DATA"]) / "nuclei" / "nuclei.npz")
@@ -79,7 +79,7 @@ def nuclei():
     return samples
 
 
-#: The nuclei come from three kinds of microscopes, which their sizes tell apart: our classes.
+#: The nuclei are of three kinds of microscopes, by the size of the image.
 KINDS = {
     (256, 256): "fluorescence, small nuclei",
     (360, 360): "fluorescence, large nuclei",
@@ -92,7 +92,7 @@ def kind(sample):
 
 
 def figure(width=6.0, height=4.0, columns=1):
-    """A matplotlib figure and its axes."""
+    """Return a matplotlib figure and its axes."""
     import matplotlib
 
     matplotlib.use("Agg")

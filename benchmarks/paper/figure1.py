@@ -7,7 +7,7 @@ import numpy as np
 from common import figure, save, write
 
 from clusterfug import DenseProblem, dense_multicut
-from clusterfug.neighbours.exact import nearest
+from clusterfug.neighbours.exact import exact_neighbours
 
 ATTRACT, REPEL, GREY = "#2a9d57", "#d1495b", "#9aa0a6"
 COLOURS = ("#4c78c8", "#e0a030", "#8e5ea2", "#4fa3a5", "#c85a8a", "#7a9e3b", "#b07050", "#6b6b6b")
@@ -80,7 +80,7 @@ def figure2():
         (panels[1], contracted, after, "contracted: their features add"),
     ):
         places = problem.rows.features
-        found = nearest(problem, 2)
+        found = exact_neighbours(problem, 2)
         for u in range(problem.n):
             for v, cost in zip(found.ids[u], found.costs[u], strict=True):
                 if cost > 0:

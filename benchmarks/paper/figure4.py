@@ -1,4 +1,4 @@
-"""Figure 4: how time grows with the number of items, on parts of the same features.
+"""Figure 4: growth of time with the number of items, on subsets of the same features.
 
     CLUSTERFUG_DATA=... python benchmarks/paper/figure4.py [--full]
 

@@ -1,10 +1,10 @@
-"""The appendix's worst case: nodes whose nearest neighbour is all the same one, with k = 1 and with more.
+"""The worst case of the appendix: all nodes have the same nearest neighbour, for k = 1 and larger k.
 
     python benchmarks/paper/hubs.py [--full]
 
-Every node likes the first hub best, the second one next, and so on; nodes repel each other, and so do hubs.
-A hub that is contracted with one node repels all others. With one neighbour per node (k = 1) all of them
-must search again after every contraction; with more they have another hub to turn to.
+The first hub is the nearest neighbour of every node, the second hub the next one, and so on; nodes repel
+each other, and so do hubs. A hub that is contracted with a node repels all other nodes. With one neighbour
+per node (k = 1) every contraction starts a search for all nodes; for larger k their lists have more hubs.
 """
 
 import time
@@ -21,7 +21,7 @@ HUBS = 40
 def main():
     full = is_full(__doc__, needs_data=False)
     sizes = (500, 1000, 2000, 4000, 8000) if full else (500, 1000, 2000, 4000)
-    dense_multicut(hubs(50), 0.4, algorithm="dgaec-inc", metric="inner_product")  # load the kernels
+    dense_multicut(hubs(50), algorithm="dgaec-inc")  # load the kernels
     rows = []
     for k in KS:
         seconds = []
@@ -38,14 +38,14 @@ def main():
         f"Seconds of `dgaec-inc` for {HUBS} hubs among n nodes: {HUBS} contractions, whatever k is. "
         "The last column is the exponent e of n^e.",
         table(("k", *(f"{n:,}" for n in sizes), "exponent"), rows),
-        "The paper's bound: with k = 1 every contraction of a hub makes all n nodes search, n^2 in all; "
-        "with larger k they turn to the next in their lists, and search once in k contractions.",
+        "The paper's bound: with k = 1 every contraction of a hub causes n searches, n^2 in all; with "
+        "larger k nodes use the next entries of their lists, and search once in k contractions.",
     ]
     write("hubs", "Appendix: the worst case of k = 1", parts, full)
 
 
 def hubs(n):
-    """The problem, in three dimensions: two of them repel, nodes among nodes and hubs among hubs."""
+    """Return the problem in three dimensions: one in which nodes repel each other, one for hubs."""
     rng = np.random.default_rng(0)
     nodes = np.stack([1 + 0.1 * rng.random(n), np.full(n, 1.5), np.zeros(n)], axis=1)
     pull = np.linspace(0.9, 0.5, HUBS)

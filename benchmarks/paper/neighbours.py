@@ -1,4 +1,4 @@
-"""How much DAppLAEC depends on the number k of neighbours per node.
+"""Dependence of DAppLAEC on the number k of neighbours per node.
 
 CLUSTERFUG_DATA=... python benchmarks/paper/neighbours.py [--full]
 """

@@ -1,4 +1,4 @@
-"""Table 1: how well clusters agree with classes, beside k-means told the number of classes, and told ours.
+"""Table 1: agreement of clusters and classes, beside k-means with the number of classes and with ours.
 
 CLUSTERFUG_DATA=... python benchmarks/paper/table1.py [--full]
 """
@@ -34,15 +34,15 @@ HEADINGS = ("method", "t [s]", "NMI", "AMI", "clusters")
 def main():
     full = is_full(__doc__)
     parts = [
-        "How well clusters agree with classes. k-means (scikit-learn, k-means++, one start) is told how "
-        "many clusters to make: the number of classes, then the number that `auto` found. All others find "
-        "their number themselves at threshold 0.4."
+        "Agreement of clusters and classes. k-means (scikit-learn, k-means++, one start) gets the number "
+        "of clusters: that of the classes, then that of `auto`. All other methods find their number at "
+        "threshold 0.4."
     ]
     for name in ("tinyimagenet-5k", "clinc150", "tinyimagenet-50k" if full else "tinyimagenet-50k:10000"):
         ours = [run_one(name, 0.4, solver) for solver in ("dgaec-inc", "dapplaec", "auto")]
         classes, found = len(set(truth(name))), ours[-1]["clusters"]
-        told = [run_one(name, 0.4, "scikit-learn KMeans", clusters=k) for k in (classes, found)]
-        rows = [shown(row) for row in (*told, *ours)]
+        kmeans = [run_one(name, 0.4, "scikit-learn KMeans", clusters=k) for k in (classes, found)]
+        rows = [shown(row) for row in (*kmeans, *ours)]
         parts += [f"## {SETS[name]}", table(HEADINGS, rows)]
     parts.append("## Published (other features, 16 threads; RAMA on an NVIDIA A40)")
     for name, rows in PUBLISHED.items():

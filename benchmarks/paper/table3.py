@@ -33,8 +33,8 @@ def main():
         "sparse": sparse,
         "dense": dense,
         "dense, position": dense | {"position": 1.0},
-        "sparse, whole road": sparse | PIPELINE,
-        "dense, whole road": dense | PIPELINE,
+        "sparse, full pipeline": sparse | PIPELINE,
+        "dense, full pipeline": dense | PIPELINE,
     }
     found, chosen = {}, {}
     for name, options in columns.items():
@@ -51,8 +51,8 @@ def main():
         "Panoptic quality (%) on 36 images of nuclei, pooled over images, each method at its best global "
         "threshold. *components*: connected components of the foreground. *sparse*: GAEC on a grid graph "
         "with ten edges per pixel. *dense*: `auto` on all pairs of pixels; *position*: similarity falls "
-        "with the squared distance (`position=1`). Node labels are repeated 2 x 2; *whole road*: with "
-        "position, upsampled by features, instances cut into connected regions, those under 20 pixels "
+        "with the squared distance (`position=1`). Node labels are repeated 2 x 2; *full pipeline*: with "
+        "position, upsampled by features, instances split into connected regions, those under 20 pixels "
         "dropped.",
         table(("images", *columns), rows),
         "Embeddings of different nuclei of one image are often alike when the nuclei are far apart. A grid "

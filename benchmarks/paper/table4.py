@@ -68,7 +68,7 @@ def one_by_one(problems, algorithm):
 
 
 def seconds(repeat, solve, problems, algorithm):
-    """The median time to solve them all, kernels loaded."""
+    """Return the median time to solve all problems with loaded kernels, and the results."""
     solve(problems[:1], algorithm=algorithm)
     times = []
     for _ in range(repeat):

@@ -52,7 +52,7 @@ def main():
 
 
 def by_kind(samples, thresholds, scores):
-    """PQ of all images when every kind has its own best threshold."""
+    """Return the PQ of all images with the best threshold for each kind."""
     best = {k: float(thresholds[int(np.argmax([each[k] for each in scores]))]) for k in KINDS.values()}
     found = [None] * len(samples)
     for k, threshold in best.items():

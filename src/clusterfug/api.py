@@ -7,18 +7,19 @@ from clusterfug import checks, core
 from clusterfug.costs.models import CostModel, cost_model
 from clusterfug.costs.preprocessing import Preprocessing
 from clusterfug.execution.plan import Execution, plan
+from clusterfug.problems.base import Solvable
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering
-from clusterfug.solvers import make_solver
+from clusterfug.solvers import documented, make_solver
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import LowerBound
     from clusterfug.execution.jit import Progress
-    from clusterfug.problems.dense import DenseProblem
     from clusterfug.problems.protocol import Problem
     from clusterfug.selection.path import ThresholdPath
 
 
+@documented
 def dense_multicut(
     X: Any,
     threshold: float | str | CostModel | None = None,
@@ -79,8 +80,7 @@ def dense_multicut(
     center : bool, default=False
         Subtract the mean feature first. Advisable when most cosines are high.
     algorithm : str or Solver, default="auto"
-        "auto", "fast", "best" refine; "exact" proves its answer optimal (about 80 items); "gaec", "dgaec",
-        "dgaec-inc", "dlaec", "dapplaec" are the paper's contractions. docs/algorithms.md has the table.
+        {algorithms}
     device : {None, "cpu", "cuda", "cuda:1", "auto"} or torch.device, optional
         Where to run. By default where the features are: a torch tensor on a GPU stays there, all else is
         for the CPU. "cuda" is a GPU (needs torch; "auto" and "fast" run there); "auto" takes one if there
@@ -105,14 +105,7 @@ def dense_multicut(
     **options
         Options of the algorithm. An option that the algorithm does not have is an error.
 
-        - init (auto, fast, best, exact): labels to start from; the result is no worse.
-        - time_limit (all but a contraction without `refine`): seconds after which refinement stops with
-          the best labels so far; 60 for "best" and "exact" by default.
-        - max_iter (best): iterations, a budget that does not depend on the machine's speed.
-        - random_state (auto, best, exact): int, Generator or None, 0 by default.
-        - refine (contractions): refine the result by moves and joins.
-        - k (contractions but gaec): neighbours kept per node, 1 for "dgaec" and 5 otherwise.
-        - ann (dapplaec): "hnsw" or "ivf", the index of the approximate search.
+        {options}
 
     Returns
     -------
@@ -278,8 +271,7 @@ def lower_bound(
     limit = None if memory_limit is None else checks.memory("memory_limit", memory_limit)
     problem = any_problem(X, threshold, sample_weight=sample_weight, **costs)
     execution = plan(problem, make_solver("fast"), device=device)
-    if isinstance(problem, FeatureProblem):
-        problem = with_selected_costs(problem, execution, callback)
+    problem = with_selected_costs(problem, execution, callback)
     return compute_bound(
         problem, execution, method=method, time_limit=time_limit, memory_limit=limit, callback=callback
     )
@@ -493,7 +485,7 @@ def feature_problem(
     metric: str | None = None,
     center: bool | None = None,
     **costs: Any,
-) -> "FeatureProblem | DenseProblem":
+) -> Solvable:
     """Return the problem of features, or a `DenseProblem` as it is, beside which no costs may be given."""
     if checks.is_problem(X):
         given = {"threshold": threshold, "sample_weight": sample_weight, "metric": metric, "center": center}
@@ -506,15 +498,15 @@ def feature_problem(
         "cosine" if metric is None else metric, False if center is None else center
     )
     if checks.is_path(X):
-        from clusterfug.execution.sharded.source import Files
+        from clusterfug.execution.sharded.source import FeatureFiles
 
-        X = Files(X)
+        X = FeatureFiles(X)
     elif not checks.is_tensor(X) and not checks.is_dask(X):
         X = checks.numeric("X", X)
     return FeatureProblem(X, model, sample_weight, preprocessing)
 
 
-def any_problem(X: Any, threshold: Any = None, **costs: Any) -> "FeatureProblem | Problem":
+def any_problem(X: Any, threshold: Any = None, **costs: Any) -> Solvable:
     """Return the problem of features, or a `DenseProblem` or `GraphProblem` as it is."""
     if checks.is_problem(X) and X.kind == "graph":
         _no_costs(X, {"threshold": threshold} | costs)
@@ -531,17 +523,12 @@ def known_problem(
         if threshold is None and not given:
             threshold = labels.costs
             costs |= {"metric": labels.preprocessing.metric, "center": labels.preprocessing.center}
-    problem = any_problem(X, threshold, **costs)
-    if not isinstance(problem, FeatureProblem):
-        return problem
-    return with_selected_costs(problem, Execution(), callback).dense()
+    return with_selected_costs(any_problem(X, threshold, **costs), Execution(), callback).resolved()
 
 
-def with_selected_costs(
-    problem: FeatureProblem, execution: Execution, callback: "Progress | None"
-) -> FeatureProblem:
-    """Return the prepared problem with costs that need no selection any more."""
-    if problem.costs.needs_selection:
+def with_selected_costs(problem: Solvable, execution: Execution, callback: "Progress | None") -> Solvable:
+    """Return the problem with costs that need no selection any more."""
+    if isinstance(problem, FeatureProblem) and problem.needs_selection:
         from clusterfug.selection.select import selected_costs
 
         problem = problem.prepared(execution.device)

@@ -45,7 +45,7 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 def memory(name: str, value: object) -> int:
-    """Bytes: a whole number, or a text such as "600MB" or "2 GiB"."""
+    """Return bytes given as a whole number or a text such as "600MB" or "2 GiB"."""
     if not isinstance(value, str):
         return count(name, value)
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]+)\s*", value)
@@ -65,7 +65,7 @@ def number_range(name: str, value: object) -> tuple[int, int]:
 
 
 def numeric(name: str, array: Any) -> NDArray[Any]:
-    """An array of real numbers as it lies (a memory map stays one), or a TypeError."""
+    """Return an array of real numbers without a copy (a memory map stays one)."""
     if is_tensor(array):
         array = on_host(tensor(name, array))
     if is_dask(array):
@@ -81,7 +81,7 @@ def numeric(name: str, array: Any) -> NDArray[Any]:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether it is a tensor of torch, without importing that."""
+    """Return whether a value is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -91,17 +91,17 @@ def on_gpu(value: Any) -> bool:
 
 
 def on_host(value: Any) -> Any:
-    """A tensor as an array, without a copy if it is on the host; all else as it is."""
+    """Return a tensor as an array, without a copy if it is on the host; other values as they are."""
     if not is_tensor(value) or str(value.layout) != "torch.strided":
         return value
     value = value.detach().cpu()
-    if value.is_floating_point() and value.dtype.itemsize < 4:  # numpy does not know all of them
+    if value.is_floating_point() and value.dtype.itemsize < 4:  # numpy does not have all of these types
         value = value.float()
     return value.numpy()
 
 
 def tensor(name: str, value: Any) -> Any:
-    """A tensor of real numbers as it lies, without its gradient, or a TypeError."""
+    """Return a tensor of real numbers on its device, without its gradient."""
     if str(value.layout) != "torch.strided":
         raise TypeError(f"{name} is a sparse tensor: convert it with .to_dense() first")
     if value.is_complex() or value.is_quantized:
@@ -110,7 +110,7 @@ def tensor(name: str, value: Any) -> Any:
 
 
 def is_path(value: Any) -> bool:
-    """Whether it names a file or a folder, or some files."""
+    """Return whether a value names a file or a folder, or several files."""
     return isinstance(value, str | PathLike) or (
         isinstance(value, list | tuple)
         and len(value) > 0
@@ -119,25 +119,19 @@ def is_path(value: Any) -> bool:
 
 
 def is_dask(value: Any) -> bool:
-    """Whether it is a dask array, without importing dask."""
+    """Return whether a value is a dask array, without importing dask."""
     return type(value).__module__.startswith("dask.")
 
 
 def is_problem(value: Any) -> bool:
-    """Whether it is a `DenseProblem` or a `GraphProblem`, without importing the modules that define
-    them.
-    """
-    return any(
-        name in sys.modules and isinstance(value, getattr(sys.modules[name], kind))
-        for name, kind in (
-            ("clusterfug.problems.dense", "DenseProblem"),
-            ("clusterfug.problems.graph", "GraphProblem"),
-        )
-    )
+    """Whether it is a `DenseProblem`, a `GraphProblem` or another kind of problem."""
+    from clusterfug.problems.base import Solvable
+
+    return isinstance(value, Solvable)
 
 
 def rectangle(X: Any, name: str = "X") -> None:
-    """Rows of features: an array or a tensor of two dimensions, neither of them 0."""
+    """Raise an error unless X, an array or a tensor, has two dimensions, neither of length 0."""
     if X.ndim != 2:
         raise ValueError(f"{name} must be 2-D, one row per item, not {X.ndim}-D; reshape it")
     if X.shape[0] == 0:
@@ -155,12 +149,12 @@ def bad_value(value: Any, row: int, column: int, name: str = "X") -> NoReturn:
 
 
 def float_type(X: NDArray[Any]) -> type[np.float32 | np.float64]:
-    """float32 if that holds every number of X's type, else float64."""
+    """Return float32 if it represents every number of X's type, else float64."""
     return np.float64 if np.result_type(X.dtype, np.float32) != np.float32 else np.float32
 
 
 def features(X: Any, name: str = "X", first: int = 0) -> NDArray[Any]:
-    """(n, d) finite features, C-contiguous, in float32 or (if X needs it) float64; no other copy.
+    """Return (n, d) finite features, C-contiguous, in float32 or (if X needs it) float64; no other copy.
 
     `first` is the number of the first row, for errors.
     """
@@ -177,12 +171,12 @@ def features(X: Any, name: str = "X", first: int = 0) -> NDArray[Any]:
             good = np.isfinite(block) & (np.abs(block) <= LARGEST)
         row, column = np.argwhere(~good)[0]
         bad_value(block[row, column], first + start + row, column, name)
-    # What came over a network need not be aligned.
+    # Arrays from a network need not be aligned.
     return np.require(np.asarray(X), float_type(X), ["C_CONTIGUOUS", "ALIGNED"])
 
 
 def per_item(name: str, values: Any, n: int) -> NDArray[np.float64]:
-    """n finite numbers >= 0, as float64; a scalar is repeated."""
+    """Return n finite numbers >= 0 as float64; a scalar is repeated."""
     values = numeric(name, values)
     if values.ndim == 0:
         values = np.full(n, values[()])
@@ -196,7 +190,7 @@ def per_item(name: str, values: Any, n: int) -> NDArray[np.float64]:
 
 
 def weights(values: Any, n: int) -> NDArray[np.float64]:
-    """One finite number >= 0 per item, not all of them 0."""
+    """Return one finite number >= 0 per item, not all of them 0."""
     result = per_item("sample_weight", values, n)
     if not result.any():
         raise ValueError("sample_weight is zero everywhere: there is nothing to cluster")
@@ -204,12 +198,12 @@ def weights(values: Any, n: int) -> NDArray[np.float64]:
 
 
 def optional_weights(values: Any, n: int) -> NDArray[np.float64]:
-    """Weights as `weights` checks them; ones where none are given."""
+    """Return checked weights, or ones if none are given."""
     return np.ones(n) if values is None else weights(values, n)
 
 
 def costs_in_range(largest: Any, n: int) -> None:
-    """Sums of n^2 costs stay in the range of float64."""
+    """Raise an error if sums of n^2 costs may leave the range of float64."""
     with np.errstate(over="ignore"):
         if not largest * float(n) ** 2 < LARGEST**2:
             raise ValueError(
@@ -219,7 +213,7 @@ def costs_in_range(largest: Any, n: int) -> None:
 
 
 def labels(values: Any, n: int, name: str = "labels") -> NDArray[np.int64]:
-    """n integer labels, any numbering."""
+    """Return n integer labels of any numbering as int64."""
     values = np.asarray(on_host(values))
     if values.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not {values.dtype}")
@@ -229,7 +223,7 @@ def labels(values: Any, n: int, name: str = "labels") -> NDArray[np.int64]:
 
 
 def vector(name: str, values: Any) -> NDArray[np.float64]:
-    """At least one finite number, as float64."""
+    """Return one or more finite numbers as float64."""
     values = np.atleast_1d(numeric(name, values)).astype(np.float64)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"{name} must be a list of numbers, not an array of shape {values.shape}")
@@ -245,7 +239,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def generator(name: str, value: Any) -> np.random.Generator:
-    """A numpy Generator of a seed (None: a fresh one); a Generator stays as it is."""
+    """Return the Generator of a seed (None: a random one), or a Generator as it is."""
     if isinstance(value, np.random.RandomState):
         value = int(value.randint(2**31 - 1))
     if value is not None and not isinstance(value, np.random.Generator):

@@ -6,11 +6,9 @@ other. Selection calls `execute` for its candidates. `Recorder` and `recorded` a
 """
 
 import time
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from clusterfug.bounds.certificate import LowerBound
     from clusterfug.execution.jit import Progress
     from clusterfug.execution.plan import Execution
+    from clusterfug.problems.base import Solvable
     from clusterfug.problems.features import FeatureProblem
     from clusterfug.problems.protocol import Problem
     from clusterfug.solvers import Solver
@@ -32,12 +31,10 @@ EXECUTORS = {
     "sharded": "clusterfug.execution.sharded.solve",
     "dask": "clusterfug.execution.dask.solve",
 }
-#: Warn if the largest cluster holds more than this share of the items.
-ONE_CLUSTER_SHARE = 0.98
 
 
 def solve(
-    problem: "FeatureProblem | Problem",
+    problem: "Solvable",
     solver: "Solver",
     execution: "Execution",
     *,
@@ -49,22 +46,22 @@ def solve(
     The result carries the cost model that was solved and the preprocessing. With ``bound=True`` it has a
     lower bound on the objective, too.
     """
-    if not isinstance(problem, _feature_problem()):
-        return execute(problem, solver, execution, bound=bound, callback=callback)
     if not execution.is_sharded:
         problem = problem.prepared(execution.device)
-    if problem.costs.needs_all_items:
+    if problem.needs_all_items:
         from clusterfug.selection.select import solve_selected
 
-        result = solve_selected(problem, solver, execution, bound=bound, callback=callback)
+        result = solve_selected(
+            cast("FeatureProblem", problem), solver, execution, bound=bound, callback=callback
+        )
     else:
         result = execute(problem, solver, execution, bound=bound, callback=callback)
-    result = carrying(result, problem)
-    return result if execution.is_sharded else _advised(result, problem)
+    result = problem.described(result)
+    return result if execution.is_sharded else problem.advised(result)
 
 
 def execute(
-    problem: "FeatureProblem | Problem",
+    problem: "Solvable",
     solver: "Solver",
     execution: "Execution",
     *,
@@ -75,37 +72,6 @@ def execute(
     executor = import_module(EXECUTORS[execution.kind])
     result: Clustering = executor.execute(problem, solver, execution, bound, callback)
     return result
-
-
-def carrying(result: Clustering, problem: "FeatureProblem") -> Clustering:
-    """Return the result with the cost model (the selected one, where it was selected) and preprocessing."""
-    return replace(result, costs=result.costs or problem.costs, preprocessing=problem.preprocessing)
-
-
-def _feature_problem() -> type["FeatureProblem"]:
-    from clusterfug.problems.features import FeatureProblem
-
-    return FeatureProblem
-
-
-def _advised(result: Clustering, problem: "FeatureProblem") -> Clustering:
-    """Warn if nearly all items are in one cluster because of a part that all of them share."""
-    from clusterfug.costs.preprocessing import share_common_part
-
-    weight = problem.sample_weight
-    sizes = np.bincount(result.labels, weights=None if weight is None else np.asarray(weight, np.float64))
-    is_target = result.choice is not None and result.choice.target is not None
-    if is_target or len(result.labels) == 1 or sizes.max() < ONE_CLUSTER_SHARE * sizes.sum():
-        return result
-    if problem.preprocessing.center or not share_common_part(problem.X, weight):
-        return result
-    size = "all" if result.n_clusters == 1 else f"{sizes.max() / sizes.sum():.0%} of the"
-    advice = "they share a common part, so centre them first (center=True, --center)"
-    warnings.warn(f"one cluster holds {size} items: {advice}", UserWarning, stacklevel=4)
-    if result.choice is None:
-        return result
-    reason = f"{result.choice.reason}; one cluster holds {size} items: {advice}"
-    return replace(result, choice=replace(result.choice, reason=reason))
 
 
 class _Step(NamedTuple):

@@ -1,1 +1,1 @@
-"""What no clustering can beat: lower bounds and proofs."""
+"""Lower bounds on the objective of every clustering, with certificates that can be verified."""

@@ -1,10 +1,10 @@
-"""A lower bound as data that anybody can add up again.
+"""Lower bounds and their certificates, data from which a bound can be recomputed. `compute.py` makes them.
 
-Clusterings obey the triangle inequalities: if u and v are separated, then so are u and w, or w and v. So
-for any amount >= 0, adding it to the cost of (u, v) and taking it from (u, w) and (w, v) makes no
-clustering dearer. After all such changes each pair has a *residual* cost, and what repels among those adds
-up to no more than any clustering costs. A certificate is the triangles, their amounts, and the residuals of
-the pairs that they touch; it is right if residuals and triangles add up to the costs.
+Clusterings satisfy the triangle inequalities: if u and v are separated, then so are u and w, or w and v. So
+for any amount >= 0, adding it to the cost of (u, v) and subtracting it from (u, w) and (w, v) increases the
+objective of no clustering. After all such changes each pair has a *residual* cost, and the sum of the
+negative residuals is a lower bound on every objective. A certificate consists of the triangles, their
+amounts, and the residuals of the pairs that they touch; residuals and triangles add up to the costs.
 """
 
 import math
@@ -23,12 +23,12 @@ from clusterfug.bounds.pairs import Repulsion
 from clusterfug.execution.jit import Progress
 from clusterfug.problems.protocol import Problem
 
-_ROUNDING = float(np.finfo(np.float64).eps)
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Changes of costs that make no clustering dearer, and the costs that are left.
+    """Changes of costs that increase the objective of no clustering, and the residual costs.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class Certificate:
     residual : float64 array of shape (m,)
         Their costs after all changes. Other pairs keep their costs.
     triangles : int32 array of shape (t, 3)
-        ExtendedRows of `pairs`: the cost of the first is raised, those of the other two are lowered.
+        Row numbers of `pairs`: the cost of the first is raised, those of the other two are lowered.
     amounts : array of shape (t,)
-        By how much, >= 0.
+        The change of each, >= 0.
     """
 
     pairs: NDArray[np.int32]
@@ -49,21 +49,21 @@ class Certificate:
 
     @classmethod
     def empty(cls) -> "Certificate":
-        """No triangles: pairs that repel just add up."""
+        """Return the certificate without triangles, that of the trivial bound."""
         return cls(
             np.empty((0, 2), dtype=np.int32), np.empty(0), np.empty((0, 3), dtype=np.int32), np.empty(0)
         )
 
     def changes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """By how much the cost of each pair is changed, and at most how much rounding did."""
+        """Return the change of the cost of each pair, and upper bounds on the rounding errors."""
         m, amounts = len(self.pairs), self.amounts.astype(np.float64)
         raised, *lowered = (np.bincount(e, amounts, m).astype(np.float64) for e in self.triangles.T)
         touched = raised + lowered[0] + lowered[1]
         counts = np.bincount(self.triangles.ravel(), minlength=m)
-        return raised - lowered[0] - lowered[1], _ROUNDING * (counts + 4) * touched
+        return raised - lowered[0] - lowered[1], _EPSILON * (counts + 4) * touched
 
     def is_sound(self, n: int) -> bool:
-        """Whether it is one at all, for n items: sorted pairs, triangles of them, amounts >= 0."""
+        """Return whether the arrays are well-formed for n items: sorted pairs, triangles, amounts >= 0."""
         pairs, triangles, amounts = self.pairs, self.triangles, self.amounts
         kinds = "".join(x.dtype.kind for x in (pairs, triangles, amounts, self.residual))
         if not re.fullmatch("[iu]{2}ff", kinds) or pairs.ndim != 2 or triangles.ndim != 2:
@@ -92,13 +92,13 @@ class LowerBound:
     Attributes
     ----------
     value : float
-        The bound, rounded down by more than all that rounding may have added. (If the costs of a graph are
-        whole, so are all objectives: then up to the next whole number.)
+        The bound, less twice an upper bound on its rounding error. (If the costs of a graph are integers,
+        so are all objectives: then it is rounded up to the next integer.)
     rounding : float
-        How much of that was for rounding. An objective no farther than twice that is the bound.
+        What was subtracted for rounding. An objective within twice this of the bound counts as optimal.
     method : {"trivial", "triangles", "exact"}
     certificate : Certificate or None
-        Why: data that `verify_bound` adds up again. None for "exact", whose proof is a tree of cases.
+        The proof, which `verify_bound` checks. None for "exact", which proves by enumeration.
     seconds : float
     """
 
@@ -115,26 +115,16 @@ class LowerBound:
         return f"LowerBound({self.value:.2f}, method={self.method!r}, seconds={self.seconds:.2f})"
 
     def save(self, path: Any) -> None:
-        """Write it to a .npz file."""
-        c = self.certificate
-        if c is None:
+        """Write the bound and its certificate to a .npz file."""
+        if self.certificate is None:
             raise ValueError(f"a bound of {self.method} has no certificate to write")
         with Path(path).open("wb") as file:
-            np.savez_compressed(
-                file,
-                value=self.value,
-                rounding=self.rounding,
-                method=self.method,
-                seconds=self.seconds,
-                pairs=c.pairs,
-                residual=c.residual,
-                triangles=c.triangles,
-                amounts=c.amounts,
-            )
+            about = {"value": self.value, "rounding": self.rounding, "seconds": self.seconds}
+            np.savez_compressed(file, method=self.method, **about, **vars(self.certificate))
 
     @classmethod
     def load(cls, path: Any) -> "LowerBound":
-        """Read what `save` wrote."""
+        """Return the bound that `save` wrote."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 names = ("pairs", "residual", "triangles", "amounts")
@@ -147,29 +137,29 @@ class LowerBound:
             ) from error
 
 
-class Sum(NamedTuple):
-    """A certificate added up."""
+class CertifiedSum(NamedTuple):
+    """What a certificate proves."""
 
-    value: float  # no clustering costs less than this, less the error
-    error: float  # by which rounding may have changed the value, at most
+    value: float  # sum of the negative residuals: no objective is below value - error
+    error: float  # upper bound on the rounding error of the value
     residual: NDArray[np.float64]
 
 
-def add_up(certificate: Certificate, found: Repulsion) -> Sum:
-    """What the triangles prove, from the costs of all pairs."""
+def add_up(certificate: Certificate, found: Repulsion) -> CertifiedSum:
+    """Return the sum that the triangles prove, given the costs of all pairs."""
     change, error = certificate.changes()
     residual = found.aside + change
-    error += 4 * _ROUNDING * np.abs(found.aside)
+    error += 4 * _EPSILON * np.abs(found.aside)
     value = found.total + float(np.minimum(residual, 0.0).sum())
-    return Sum(value, found.error + float(error.sum()) + 64 * _ROUNDING * abs(value), residual)
+    return CertifiedSum(value, found.error + float(error.sum()) + 64 * _EPSILON * abs(value), residual)
 
 
 def certified(
     problem: Problem, certificate: Certificate, method: str, begin: float, progress: Progress | None
 ) -> LowerBound:
-    """The bound of a certificate whose residuals are not known yet.
+    """Return the bound of a certificate whose residuals are not computed yet.
 
-    Twice the rounding error is taken off: once for the bound, once for the objective it is compared with.
+    Twice the rounding error is subtracted: for the bound, and for the objective it is compared with.
     """
     value, error, residual = add_up(certificate, problem.repulsion(certificate.pairs, progress))
     certificate = replace(certificate, residual=residual)
@@ -178,7 +168,7 @@ def certified(
 
 
 def _rounded_up(problem: Problem, value: float) -> float:
-    """The bound, rounded up to an integer if all objectives of the problem are integers."""
+    """Return the bound, rounded up to an integer if all objectives of the problem are integers."""
     return float(math.ceil(value)) if problem.has_whole_costs else value
 
 

@@ -28,7 +28,7 @@ def compute_bound(
     memory_limit: int | None = None,
     callback: Progress | None = None,
 ) -> LowerBound:
-    """Return a lower bound: the trivial one where the execution says, triangles on the CPU."""
+    """Return a lower bound: the trivial one on the device of the execution, triangles on the CPU."""
     begin = time.perf_counter()
     device = execution.device
     checks.one_of("method", method, METHODS)
@@ -39,15 +39,13 @@ def compute_bound(
             raise ValueError("time_limit is for packing triangles: leave it out with method='trivial'")
         if memory_limit is not None and device is None:
             raise ValueError("memory_limit is for triangles or a GPU: leave it out with method='trivial'")
-    if device is not None and _method_of(method, problem.shape[0]) == "trivial":
-        from clusterfug.execution.torch.repulsion import repulsion
+    if device is not None and _resolved(method, problem.shape[0]) == "trivial":
+        from clusterfug.execution.torch.repulsion import total_repulsion
 
-        value, error = repulsion(problem, device, memory_limit, callback)
+        value, error = total_repulsion(problem, device, memory_limit, callback)
         seconds = time.perf_counter() - begin
         return LowerBound(value - 2 * error, 2 * error, "trivial", Certificate.empty(), seconds)
-    if problem.kind == "features":
-        problem = problem.dense()
-    return bound_problem(problem, method, time_limit, memory_limit, callback, begin)
+    return bound_problem(problem.resolved(), method, time_limit, memory_limit, callback, begin)
 
 
 def bound_problem(
@@ -60,7 +58,7 @@ def bound_problem(
 ) -> LowerBound:
     """Return a lower bound of a problem on the CPU."""
     begin = time.perf_counter() if begin is None else begin
-    method = _method_of(method, problem.n)
+    method = _resolved(method, problem.n)
     if method == "trivial":
         certificate = Certificate.empty()
     else:
@@ -68,7 +66,6 @@ def bound_problem(
     return certified(problem, certificate, method, begin, progress)
 
 
-def _method_of(method: str, n: int) -> str:
-    if method != "auto":
-        return method
-    return "trivial" if n > MAX_ITEMS_FOR_TRIANGLES else "triangles"
+def _resolved(method: str, n: int) -> str:
+    """Return "trivial" or "triangles"."""
+    return method if method != "auto" else "trivial" if n > MAX_ITEMS_FOR_TRIANGLES else "triangles"

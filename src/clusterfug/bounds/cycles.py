@@ -1,7 +1,8 @@
 """Packing conflicted cycles of an explicit graph: one edge that repels, all others attract.
 
 A cycle is cut into triangles by chords from one of its nodes. Chords that are no edges cost nothing; they
-are raised by one triangle and lowered by the next. So a bound of cycles is a bound of triangles.
+are raised by one triangle and lowered by the next. So a bound of cycles is a bound of triangles, and
+`triangles.py` treats both kinds of packer alike.
 """
 
 from collections.abc import Callable
@@ -14,14 +15,14 @@ from clusterfug.execution.jit import kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.problems.graph import GraphProblem, by_node
 
-_LENGTHS = (2, 3, 5, 10)  # of the paths that attract; short ones first
-_VISITS = 10_000  # nodes looked at for one path
-_WORK = 20_000_000  # edges looked at before a kernel returns to Python
-_ROOM = 1 << 18  # cycles per kernel call
+PATH_LENGTHS = (2, 3, 5, 10)  # largest number of attractive edges of a cycle, pass by pass
+MAX_VISITS = 10_000  # nodes visited in the search for one path
+_WORK = 20_000_000  # edges read before a kernel returns to Python
+_CYCLES_PER_CALL = 1 << 18
 
 
 class Arcs(NamedTuple):
-    """Pairs that attract, by node: other ends and numbers of the pairs."""
+    """Attractive pairs by node: their other ends, and the numbers of the pairs."""
 
     starts: Ints
     ends: Ints
@@ -29,12 +30,12 @@ class Arcs(NamedTuple):
 
 
 class CyclePacker:
-    """Cycles of a graph packed so far, as triangles; see `packing.Packer`."""
+    """Cycles of a graph packed so far, as triangles; see `packing.TrianglePacker`."""
 
-    def __init__(self, graph: GraphProblem, most: int) -> None:
+    def __init__(self, graph: GraphProblem, max_triangles: int) -> None:
         largest = np.abs(graph.costs).max(initial=0.0)
         self.unit = float(2.0 ** np.frexp(largest)[1])
-        self._n, self._most = graph.n, most
+        self._n, self._max_triangles = graph.n, max_triangles
         self.pairs = graph.edges.astype(np.int32)
         self.costs = (graph.costs / self.unit).astype(np.float32)
         self.triangles = np.empty((0, 3), dtype=np.int32)
@@ -44,29 +45,29 @@ class CyclePacker:
         self.attraction = float(attractive.mean(dtype=np.float64)) if len(attractive) else 0.0
 
     def pack(self, over: Callable[[], bool]) -> float:
-        """Pack cycles as long as there are any: what that gains."""
+        """Pack cycles until none is left or the time is over; return by how much the bound rises."""
         arcs = self._arcs()
         gain = 0.0
         cycles: list[tuple[NDArray[Any], NDArray[Any]]] = []  # nodes of paths, -1 beyond the end; amounts
-        room = self._most - len(self.amounts)
-        for longest in _LENGTHS:
+        room = self._max_triangles - len(self.amounts)
+        for longest in PATH_LENGTHS:
             at = 0
             while at < len(self.pairs) and room > 0 and not over():
-                paths = np.full((min(room, _ROOM), longest + 1), -1, dtype=np.int32)
+                paths = np.full((min(room, _CYCLES_PER_CALL), longest + 1), -1, dtype=np.int32)
                 amounts = np.empty(len(paths), dtype=np.float32)
                 at, found = pack_cycles(self.pairs, self.residual, arcs, at, paths, amounts, _WORK)
                 cycles.append((paths[:found], amounts[:found]))
                 gain += float(amounts[:found].sum(dtype=np.float64))
                 room -= found * (longest - 1)
         for paths, amounts in cycles:
-            self._take(paths, amounts)
+            self._triangulate(paths, amounts)
         self.residual = np.append(
             self.residual, np.zeros(len(self.pairs) - len(self.residual), dtype=np.float32)
         )
         return gain
 
     def settle(self, residual: Floats) -> None:
-        """New residual costs of all pairs."""
+        """Set the residual costs of all pairs."""
         self.residual = residual.copy()
 
     def _arcs(self) -> Arcs:
@@ -74,8 +75,8 @@ class CyclePacker:
         starts, ends, numbers = by_node(self.pairs[attract], self._n)
         return Arcs(starts, ends, attract[numbers])
 
-    def _take(self, paths: NDArray[Any], amounts: NDArray[Any]) -> None:
-        """Cut cycles into triangles."""
+    def _triangulate(self, paths: NDArray[Any], amounts: NDArray[Any]) -> None:
+        """Add the triangles that cycles are cut into."""
         for last in range(2, paths.shape[1]):
             there = paths[:, last] >= 0
             first, middle, end = paths[there, 0], paths[there, last - 1], paths[there, last]
@@ -84,7 +85,7 @@ class CyclePacker:
             self.amounts = np.concatenate([self.amounts, amounts[there]])
 
     def _numbers(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.int32]:
-        """Numbers of pairs; new ones are chords."""
+        """Return the numbers of pairs; pairs that have none yet are chords of cost 0."""
         wanted = np.minimum(one, other).astype(np.int64) * self._n + np.maximum(one, other)
         keys = self.pairs[:, 0].astype(np.int64) * self._n + self.pairs[:, 1]
         new = np.setdiff1d(wanted, keys)
@@ -100,13 +101,13 @@ class CyclePacker:
 def pack_cycles(
     pairs: Ints, residual: Floats, arcs: Arcs, at: int, paths: Ints, amounts: Floats, work: int
 ) -> tuple[int, int]:
-    """Pack cycles of the pairs from `at` on that repel. Returns where to go on, and how many it were."""
+    """Pack cycles of the repulsive pairs from `at` on; return where to continue and how many were found."""
     n = arcs.starts.shape[0] - 1
     longest = paths.shape[1] - 1
-    seen = np.full(n, -1, dtype=np.int64)  # by which search
-    target = np.full(n, -1, dtype=np.int64)  # arc to the end that is searched for
-    before, by, steps = np.empty((3, n), dtype=np.int64)  # the way to a node: from, arc, length
-    queue = np.empty(min(n, _VISITS) + 1, dtype=np.int64)
+    seen = np.full(n, -1, dtype=np.int64)  # the last search that visited the node
+    target = np.full(n, -1, dtype=np.int64)  # arc to the end of the path
+    before, by, steps = np.empty((3, n), dtype=np.int64)  # path to a node: predecessor, arc, length
+    queue = np.empty(min(n, MAX_VISITS) + 1, dtype=np.int64)
     count = search = 0
     while at < pairs.shape[0] and work > 0:
         u, v = pairs[at]

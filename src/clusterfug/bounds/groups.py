@@ -1,4 +1,4 @@
-"""Similar items in groups: of a large problem only the triangles within groups are packed."""
+"""Groups of similar items: of a large problem only the triangles within groups are packed."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,38 +6,38 @@ from numpy.typing import NDArray
 from clusterfug.problems.cost_kernels import Floats
 from clusterfug.problems.dense import DenseProblem
 
-_ROUNDS = 15
+_ITERATIONS = 15  # of 2-means, and of the power method
 
 
-def groups_of(problem: DenseProblem, most: int) -> list[NDArray[np.int64]]:
-    """All items in groups of at most so many, of about equal sizes."""
+def groups_of(problem: DenseProblem, max_size: int) -> list[NDArray[np.int64]]:
+    """Return all items in groups of at most `max_size`, of about equal sizes."""
     items = np.arange(problem.n)
-    if problem.n <= most:
+    if problem.n <= max_size:
         return [items]
     features = problem.rows.features
     largest = max(features.max(), -features.min())
-    return _halves(features / largest if largest > 0 else features, items, most)
+    return _bisected(features / largest if largest > 0 else features, items, max_size)
 
 
-def _halves(features: Floats, items: NDArray[np.int64], most: int) -> list[NDArray[np.int64]]:
+def _bisected(features: Floats, items: NDArray[np.int64], max_size: int) -> list[NDArray[np.int64]]:
     """Split in two by 2-means with given sizes, until groups are small enough."""
-    count = -(-len(items) // most)
+    count = -(-len(items) // max_size)
     if count == 1:
         return [np.sort(items)]
     left = count // 2 * len(items) // count
     scores = features @ _principal(features)
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         order = np.argsort(scores, kind="stable")
         here, there = order[:left], order[left:]
         scores = features @ (features[there].mean(axis=0) - features[here].mean(axis=0))
-    return _halves(features[here], items[here], most) + _halves(features[there], items[there], most)
+    return [g for half in (here, there) for g in _bisected(features[half], items[half], max_size)]
 
 
 def _principal(features: Floats) -> Floats:
-    """About the direction in which the features vary most."""
+    """Return roughly the direction of largest variance, by the power method."""
     mean = features.mean(axis=0)
     direction = features[np.argmax(np.square(features - mean).sum(axis=1))] - mean
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         length = np.abs(direction).max()
         if length == 0:
             break

@@ -1,8 +1,8 @@
 """Packing conflicted triangles: two pairs that attract and one that repels, among items of a cost matrix.
 
 A clustering pays for one of the three. Taking the smallest of their magnitudes from the two and adding it
-to the third raises the bound by it. `Packer` keeps the residual costs of all pairs, and numbers the pairs
-that triangles touch.
+to the third raises the bound by it. `TrianglePacker` keeps the residual costs of all pairs, and numbers the
+pairs that triangles touch.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,15 @@ from clusterfug.execution.jit import kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.problems.dense import DenseProblem
 
-_EXACT = 1000  # items up to which amounts are exact, so that a bound may be, too
+MAX_FLOAT64_ITEMS = 1000  # items up to which amounts are in float64, so that a bound may be exact
+FIRST_AMOUNT = 0.03  # largest amount of the first pass, in units of the mean attraction
 _BLOCK = 256  # rows of a product
-_WORK = 100_000_000  # costs looked at before a kernel returns to Python
-_SMALL = 0.03  # amounts of the first pass, in units of the mean attraction
+_WORK = 100_000_000  # costs read before a kernel returns to Python
+_TRIANGLES_PER_CALL = 1 << 20
 
 
-class Packer:
-    """Triangles packed so far among the items of a problem. Costs and amounts are in a unit of its own.
+class TrianglePacker:
+    """Triangles packed so far among the items of a problem. Costs and amounts are multiples of `unit`.
 
     Attributes
     ----------
@@ -32,44 +33,44 @@ class Packer:
     amounts : (t,)
     """
 
-    def __init__(self, problem: DenseProblem, most: int) -> None:
+    def __init__(self, problem: DenseProblem, max_triangles: int) -> None:
         costs, self.unit = scaled_costs(problem)
         n = problem.n
         self.residual = costs
         self._numbers = np.full((n, n), -1, dtype=np.int32)  # of pairs i < j
-        self._most = most  # triangles
+        self._max_triangles = max_triangles
         self.pairs = np.empty((0, 2), dtype=np.int32)
         self.costs = np.empty(0, dtype=costs.dtype)
         self.triangles = np.empty((0, 3), dtype=np.int32)
         self.amounts = np.empty(0, dtype=costs.dtype)
         attractive = costs[costs > 0]
         self.attraction = float(attractive.mean(dtype=np.float64)) if len(attractive) else 0.0
-        self._limits = _limits(self.attraction, float(attractive.sum(dtype=np.float64)) / 2, most)
+        self._limits = _limits(self.attraction, float(attractive.sum(dtype=np.float64)) / 2, max_triangles)
 
     def pack(self, over: Callable[[], bool]) -> float:
-        """Pack triangles as long as there are any: what that gains."""
+        """Pack triangles until none is left or the time is over; return by how much the bound rises."""
         limits, self._limits = self._limits, [(0.0, np.inf)]
-        return sum(self._pass(least, most, over) for least, most in limits)
+        return sum(self._pass(least, cap, over) for least, cap in limits)
 
     def settle(self, residual: Floats) -> None:
-        """New residual costs of the touched pairs."""
-        write(self.residual, self.pairs, residual)
+        """Set the residual costs of the touched pairs."""
+        write_residuals(self.residual, self.pairs, residual)
 
     def _pass(self, least: float, cap: float, over: Callable[[], bool]) -> float:
-        """Go through all nodes once, and pack what takes at least so much, at most `cap` at a time."""
+        """Visit all nodes once and pack amounts from `least` to `cap`; return the gain of the bound."""
         n = len(self.residual)
-        room = self._most - len(self.amounts)
+        room = self._max_triangles - len(self.amounts)
         chunks = [(self.pairs, self.costs, self.triangles, self.amounts)]
         gain, node, m = 0.0, 0, len(self.pairs)
         while node < n and room > 0 and not over():
-            size = min(room, 1 << 20)
+            size = min(room, _TRIANGLES_PER_CALL)
             chunk = (
                 np.empty((3 * size, 2), dtype=np.int32),
                 np.empty(3 * size, dtype=self.residual.dtype),
                 np.empty((size, 3), dtype=np.int32),
                 np.empty(size, dtype=self.residual.dtype),
             )
-            node, found, named, more = pack(
+            node, found, named, more = pack_triangles(
                 self.residual, self._numbers, least, cap, node, m, *chunk, _WORK
             )
             chunks.append((chunk[0][:named], chunk[1][:named], chunk[2][:found], chunk[3][:found]))
@@ -81,12 +82,12 @@ class Packer:
 
 
 def scaled_costs(problem: DenseProblem) -> tuple[Floats, float]:
-    """All pair costs, (n, n) and symmetric to the last bit, and what a cost of 1 stands for.
+    """Return all pair costs, (n, n) and bitwise symmetric, in units of the number that comes with them.
 
-    Amounts need not be exact, only known; so for many items single precision is enough.
+    Rounded costs give valid amounts too, so float32 is enough for many items.
     """
     n = problem.n
-    dtype = np.float64 if n <= _EXACT else np.float32
+    dtype = np.float64 if n <= MAX_FLOAT64_ITEMS else np.float32
     by = [2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms]  # rows of length 1 at most
     costs = np.empty((n, n), dtype=dtype)
     columns = problem.extended(0, n, dtype, by[1])
@@ -96,33 +97,33 @@ def scaled_costs(problem: DenseProblem) -> tuple[Floats, float]:
         np.matmul(queries, columns[rows.start :].T, out=costs[rows, rows.start :])
 
     parts = threads.slices(n, _BLOCK)
-    threads.each(block, parts)
+    threads.for_each(block, parts)
     for rows in parts:
         mirror(costs, rows.start, rows.stop)
     np.fill_diagonal(costs, 0.0)
     return costs, float(1.0 / (by[0] * by[1]))
 
 
-def _limits(mean: float, total: float, most: int) -> list[tuple[float, float]]:
-    """Amounts of the first passes, at least and at most, from the mean attraction and all of it.
+def _limits(mean: float, total: float, max_triangles: int) -> list[tuple[float, float]]:
+    """Return the least and the largest amount of each of the first passes, given mean and total attraction.
 
-    Small amounts make many triangles, which leaves the messages more to choose from. But where triangles
-    are too few for all attraction, those that take much come first.
+    Small amounts make many triangles, which leaves the ascent more to choose from. But where the triangles
+    do not suffice for all attraction, those of large amounts come first.
     """
-    cap = max(_SMALL * mean, total / most)
+    cap = max(FIRST_AMOUNT * mean, total / max_triangles)
     if cap < mean:
         return [(0.0, cap), (0.0, np.inf)]
     return [(mean, np.inf), (mean / 2, np.inf), (mean / 4, np.inf), (0.0, np.inf)]
 
 
 @kernel
-def pack(
+def pack_triangles(
     residual: Floats, numbers: Ints, least: float, cap: float, node: int, named: int,
     pairs: Ints, costs: Floats, triangles: Ints, amounts: Floats, work: int,
 ) -> tuple[int, int, int, float]:  # fmt: skip
-    """Pack triangles whose attractive pairs meet at nodes from `node` on: at least so much, at most `cap`.
+    """Pack triangles whose attractive pairs meet at nodes from `node` on, by amounts from `least` to `cap`.
 
-    Returns the node to go on with, the triangles and the pairs that were new, and the gain.
+    Returns the node to continue with, the numbers of new triangles and of new pairs, and the gain.
     """
     n = residual.shape[0]
     near = np.empty(n, dtype=np.int64)
@@ -144,11 +145,11 @@ def pack(
                     break
                 b = near[y]
                 if row[b] < -least and residual[node, b] > least:
-                    if t == amounts.shape[0]:  # full: the node is looked at again
+                    if t == amounts.shape[0]:  # full: continue with the same node
                         return node, t, m, gain
-                    m = name(residual, numbers, named, m, a, b, pairs, costs, triangles[t], 0)
-                    m = name(residual, numbers, named, m, node, a, pairs, costs, triangles[t], 1)
-                    m = name(residual, numbers, named, m, node, b, pairs, costs, triangles[t], 2)
+                    m = number_pair(residual, numbers, named, m, a, b, pairs, costs, triangles[t], 0)
+                    m = number_pair(residual, numbers, named, m, node, a, pairs, costs, triangles[t], 1)
+                    m = number_pair(residual, numbers, named, m, node, b, pairs, costs, triangles[t], 2)
                     amount = min(min(here, residual[node, b]), min(-row[b], cap))
                     here -= amount
                     residual[node, a] = residual[a, node] = here
@@ -162,11 +163,11 @@ def pack(
 
 
 @kernel
-def name(
+def number_pair(
     residual: Floats, numbers: Ints, named: int, m: int, a: int, b: int,
     pairs: Ints, costs: Floats, triangle: Ints, place: int,
 ) -> int:  # fmt: skip
-    """Give a pair a number if it has none: its residual is its cost still. How many are new."""
+    """Number a pair if it has no number (its residual is its cost then); return how many are new."""
     i, j = min(a, b), max(a, b)
     if numbers[i, j] < 0:
         numbers[i, j] = named + m
@@ -178,7 +179,7 @@ def name(
 
 
 @kernel
-def write(residual: Floats, pairs: Ints, values: Floats) -> None:
+def write_residuals(residual: Floats, pairs: Ints, values: Floats) -> None:
     for e in range(pairs.shape[0]):
         i, j = pairs[e]
         residual[i, j] = residual[j, i] = values[e]

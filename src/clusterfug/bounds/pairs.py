@@ -1,7 +1,7 @@
 """The sum of all negative pair costs of a problem, in float64.
 
-Every lower bound rests on this one pass over all pairs. Some pairs may be set aside: their costs are
-returned and left out of the sum.
+Every lower bound needs this pass over all pairs. Some pairs may be set aside: their costs are returned and
+left out of the sum. `repulsion` of a problem calls this module.
 """
 
 import math
@@ -31,7 +31,7 @@ class Repulsion(NamedTuple):
 def dense_repulsion(
     problem: DenseProblem, pairs: NDArray[Any], progress: Progress | None = None
 ) -> Repulsion:
-    """Sum of all negative costs except those of `pairs` (i < j, sorted), and the costs of `pairs`."""
+    """Return the sum of all negative costs except those of `pairs` (i < j, sorted), and their costs."""
     n = problem.n
     starts = np.searchsorted(pairs[:, 0], np.arange(n + 1))
     ends = np.ascontiguousarray(pairs[:, 1])
@@ -48,7 +48,7 @@ def dense_repulsion(
 def _sums_of_rows(
     problem: DenseProblem, rows: slice, starts: Ints, ends: Ints, aside: Floats
 ) -> list[float]:
-    """Sums of the blocks of costs of some rows, from the diagonal to the right."""
+    """Return the sums of the blocks of costs of some rows, from the diagonal to the right."""
     queries = problem.queries(rows.start, rows.stop, np.float64)
     sums = np.zeros(-(-(problem.n - rows.start) // _BLOCK))
 
@@ -57,14 +57,14 @@ def _sums_of_rows(
         at = (columns.start - rows.start) // _BLOCK
         sums[at] = sum_negatives(costs, rows.start, columns.start, starts, ends, aside)
 
-    threads.each(
+    threads.for_each(
         block, (columns for columns in threads.slices(problem.n, _BLOCK) if columns.start >= rows.start)
     )
     return sums.tolist()
 
 
 def graph_repulsion(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:
-    """The same for a graph: pairs that are not joined by an edge cost 0."""
+    """Return the same of a graph, in which pairs that are not joined by an edge cost 0."""
     keys = graph.edges[:, 0] * graph.n + graph.edges[:, 1]
     wanted = pairs[:, 0].astype(np.int64) * graph.n + pairs[:, 1]
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -79,10 +79,10 @@ def graph_repulsion(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:
 
 @kernel
 def sum_negatives(costs: Floats, top: int, left: int, starts: Ints, ends: Ints, aside: Floats) -> float:
-    """Sum of the negative costs of a block right of the diagonal, without the pairs set aside.
+    """Return the sum of the negative costs of a block right of the diagonal, without the pairs set aside.
 
-    The costs of these pairs are written to `aside`, in the order of `pairs`; `starts` and `ends` have the
-    pairs by their lower item.
+    The costs of these pairs are written to `aside`, in their order; `starts` and `ends` hold the pairs by
+    their lower item.
     """
     total = 0.0
     for r in range(costs.shape[0]):

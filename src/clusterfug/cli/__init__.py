@@ -13,12 +13,14 @@ from clusterfug.cli.demo import demo
 from clusterfug.cli.embed import embed
 from clusterfug.cli.evaluate import evaluate
 from clusterfug.cli.inspect import inspect
+from clusterfug.cli.options import option
 from clusterfug.cli.segment import segment
 
 app = typer.Typer(
     name="clusterfug",
     help="Clustering without choosing the number of clusters: dense multicut on feature vectors.",
     add_completion=False,
+    rich_markup_mode="rich",
 )
 for command in (cluster, inspect, evaluate, bound, convert, embed, segment, demo):
     app.command()(command)
@@ -31,7 +33,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[bool, option("Print the version and exit.", "--version")] = False,
 ) -> None:
     if version:
         typer.echo(f"clusterfug {clusterfug.__version__}")

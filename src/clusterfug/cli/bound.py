@@ -1,211 +1,152 @@
-"""clusterfug bound: what no clustering can cost less than, and how far a given one is from it."""
+"""clusterfug bound: a lower bound on all objectives, and how far a given clustering is from it."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.text import Text
-
-from clusterfug.cli.problem import CostOptions, settings_for
-from clusterfug.cli.shared import (
-    AlphaOption,
-    CenterOption,
-    FeaturesOrGraph,
-    JsonOption,
-    MetricOption,
-    NeighborsOption,
-    Prefer,
-    PreferOption,
-    StrictnessOption,
-    ThresholdOption,
-    WeightsOption,
-    console,
-    finite,
-    in_bytes,
-    no_options,
-    plain_table,
-    progress,
-)
+from clusterfug.cli import options
+from clusterfug.cli.options import no_options, option, shown
+from clusterfug.cli.problem import CostOptions
+from clusterfug.cli.terminal import console, facts, finite, print_json, progress
 
 if TYPE_CHECKING:
     from clusterfug import LowerBound
 
-
-class Method(StrEnum):
-    auto = "auto"
-    trivial = "trivial"
-    triangles = "triangles"
+Method = StrEnum("Method", ["auto", "trivial", "triangles"])
 
 
 def bound(
-    features: FeaturesOrGraph,
-    threshold: ThresholdOption = None,
-    strictness: StrictnessOption = None,
-    n_neighbors: NeighborsOption = None,
-    alpha: AlphaOption = None,
-    prefer: PreferOption = Prefer.small,
-    weights: WeightsOption = None,
-    metric: MetricOption = None,
-    center: CenterOption = None,
+    features: options.FeaturesOrGraph,
+    threshold: options.Threshold = None,
+    strictness: options.Strictness = None,
+    n_neighbors: options.Neighbors = None,
+    alpha: options.Alpha = None,
+    prefer: options.PreferSign = options.Prefer.small,
+    weights: options.Weights = None,
+    metric: options.MetricName = None,
+    center: options.Center = None,
     method: Annotated[
         Method,
-        typer.Option(
-            help="trivial adds up all pairs that repel; triangles packs conflicts of three; auto packs "
-            "them for up to 100,000 items."
+        shown(
+            "trivial adds up all pairs that repel; triangles packs conflicts of three; auto packs them for "
+            "up to 100,000 items."
         ),
     ] = Method.auto,
     labels: Annotated[
         Path | None,
-        typer.Option(
-            help="A clustering, to say how far from optimal it is at most: .npy, .csv with the column "
-            "label, .parquet or .txt.",
-            show_default=False,
-        ),
+        option(f"A clustering, to say how far from optimal it is at most: {options.COLUMN}."),
     ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(help="Seconds after which no more triangles are packed.", show_default=False),
-    ] = None,
+    time_limit: Annotated[float | None, option("Seconds after which no more triangles are packed.")] = None,
     memory_limit: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "For the costs of a group of items; a number without a unit is GiB. Default: 1GiB, for groups "
+            "of 8,192.",
             metavar="600MB | 2GiB",
-            help="For the costs of a group of items; a number without a unit is GiB. Default: 1GiB, for "
-            "groups of 8,192.",
-            show_default=False,
         ),
     ] = None,
     device: Annotated[
         str,
-        typer.Option(
+        shown(
+            "Where trivial adds up: cuda is a GPU (needs torch). Triangles are packed on the CPU.",
             metavar="cpu | cuda | cuda:N | auto",
-            help="Where trivial adds up: cuda is a GPU (needs torch). Triangles are packed on the CPU.",
         ),
     ] = "cpu",
     check: Annotated[
-        Path | None,
-        typer.Option(
-            help="Compute no bound: add up again the certificate that -o wrote.", show_default=False
-        ),
+        Path | None, option("Compute no bound: add up again the certificate that -o wrote.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Write the bound and its certificate: .npz.", show_default=False
-        ),
+        Path | None, option("Write the bound and its certificate: .npz.", "--output", "-o")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Compute a lower bound on the objective of all clusterings, with a certificate."""
-    from clusterfug import LowerBound, checks, lower_bound, verify_bound
+    from clusterfug import checks, lower_bound
     from clusterfug.api import with_selected_costs
     from clusterfug.execution.plan import Execution
     from clusterfug.io import files
+    from clusterfug.io.labels import LabelFile, read_labels
 
     costs = CostOptions(threshold, strictness, n_neighbors, None, alpha, prefer, weights, metric, center)
-    limit = in_bytes(memory_limit)
+    limit = options.in_bytes(memory_limit)
     if time_limit is not None:
         checks.number("--time-limit", time_limit, 0.0)
+    for_features: dict[str, Any] = {
+        "--memory-limit": limit,
+        "--device": None if device == "cpu" else device,
+    }
     if check is not None:
-        given = {"--output": output, "--time-limit": time_limit, "--memory-limit": memory_limit}
-        given |= {"--method": None if method == Method.auto else method}
-        no_options(given | {"--device": None if device == "cpu" else device}, "does not go with --check")
+        others: dict[str, Any] = {"--output": output, "--time-limit": time_limit}
+        others |= {"--method": None if method == Method.auto else method}
+        no_options(others | for_features, "does not go with --check")
         files.check_readable(check)
     if output is not None:
-        inputs = (features, *costs.inputs, *([labels] if labels else []))
-        files.check_writable(output, (".npz",), inputs)
-    problem, given_labels = _read(features, labels, costs)
+        files.check_writable(output, (".npz",), (features, *costs.inputs, *([labels] if labels else [])))
+    given = None if labels is None else LabelFile(labels, read_labels(labels))
+    problem = costs.read(features, given)
+    if problem.kind == "graph":
+        no_options(for_features, f"goes with features, but {features} holds a graph")
     with progress("bound") as callback:
-        if problem.kind == "graph":
-            no_options({"--memory-limit": limit}, f"goes with features, but {features} holds a graph")
-            no_options({"--device": None if device == "cpu" else device}, "goes with features, not a graph")
-        else:
-            problem = with_selected_costs(problem, Execution(), callback).dense()
-        if given_labels is not None:
-            given_labels = checks.labels(given_labels, problem.n, str(labels))
+        problem = with_selected_costs(problem, Execution(), callback).resolved()
         if check is not None:
-            found = LowerBound.load(check)
-            if not verify_bound(problem, found, callback=callback):
-                raise ValueError(f"the certificate in {check} does not prove its bound for {features}")
+            found = _checked(check, problem, features, callback)
         else:
             found = lower_bound(
                 problem,
                 method=method.value,
                 time_limit=time_limit,
                 memory_limit=limit,
-                device=None if problem.kind == "graph" else device,
+                device=for_features["--device"],
                 callback=callback,
             )
     if output is not None:
         with files.complete(output) as part:
             found.save(part)
-    assert found.certificate is not None
-    about: dict[str, Any] = {
-        "n": problem.n,
-        "bound": found.value,
-        "method": found.method,
-        "triangles": len(found.certificate.amounts),
+    about = _describe(found, problem, given and given.labels) | {
         "verified": check is not None,
-        "seconds": found.seconds,
-        "output": None if output is None else str(output),
+        "output": output,
     }
-    if given_labels is not None:
-        about |= _distance(problem, given_labels, found)
     if as_json:
-        gaps = {name: finite(about[name]) for name in ("gap", "gap_inside") if name in about}
-        typer.echo(json.dumps(about | gaps))
+        print_json(about | {name: finite(about[name]) for name in ("gap", "gap_inside") if name in about})
     else:
         _print(about)
 
 
-def _read(features: Path, labels: Path | None, costs: CostOptions) -> tuple[Any, Any]:
-    """Return the problem and the labels; costs that are not given are those that the labels were solved
-    with.
-    """
-    from clusterfug.io import files
-    from clusterfug.io.labels import read_labels
-    from clusterfug.problems.graph import GraphProblem
+def _checked(check: Path, problem: Any, features: Path, callback: Any) -> "LowerBound":
+    """Return the bound in a file, or raise an error if its certificate does not prove it."""
+    from clusterfug import LowerBound, verify_bound
 
-    instance = files.read(features)
-    given = None if labels is None else read_labels(labels)
-    if isinstance(instance, GraphProblem):
-        costs.not_for_graphs(features)
-        return instance, given
-    settings = None
-    if labels is not None:
-        settings = settings_for(labels, given, costs, instance.threshold)
-    return costs.problem(instance.array, instance.threshold, settings), given
+    found = LowerBound.load(check)
+    if not verify_bound(problem, found, callback=callback):
+        raise ValueError(f"the certificate in {check} does not prove its bound for {features}")
+    return found
 
 
-def _distance(problem: Any, labels: Any, found: "LowerBound") -> dict[str, float]:
-    """How far a clustering is from the bound."""
+def _describe(found: "LowerBound", problem: Any, labels: Any) -> dict[str, Any]:
+    """Describe the bound, and how far labels are from it, for --json."""
     from clusterfug.result import Distance
 
+    assert found.certificate is not None
+    about: dict[str, Any] = {"n": problem.n, "bound": found.value, "method": found.method}
+    about |= {"triangles": len(found.certificate.amounts), "seconds": found.seconds}
+    if labels is None:
+        return about
     inside = problem.inside(labels)
-    objective = problem.all_singletons - inside
-    distance = Distance(objective, inside, found)
-    return {
-        "objective": objective,
-        "inside": inside,
-        "gap": distance.gap,
-        "gap_inside": distance.gap_inside,
-    }
+    distance = Distance(problem.all_singletons - inside, inside, found)
+    gaps = {"gap": distance.gap, "gap_inside": distance.gap_inside}
+    return about | {"objective": distance.objective, "inside": inside} | gaps
 
 
 def _print(about: dict[str, Any]) -> None:
-    table = plain_table()
-    table.add_row("items", f"{about['n']:,}")
-    if "objective" in about:
-        table.add_row("objective", f"{about['objective']:,.2f}")
-    table.add_row(
-        "bound", f"{about['bound']:,.2f}{'; the certificate adds up' if about['verified'] else ''}"
-    )
-    if "objective" in about:
-        table.add_row("gap", f"{about['gap']:.4%} of the bound, {about['gap_inside']:.2%} of inside")
-    table.add_row("method", f"{about['method']}, {about['triangles']:,} triangles")
-    table.add_row("seconds", f"{about['seconds']:.2f}")
-    if not about["verified"]:
-        table.add_row("certificate", Text(about["output"] or "not written; -o bound.npz writes it"))
-    console().print(table)
+    has_labels, verified = "objective" in about, about["verified"]
+    gap = f"{about['gap']:.4%} of the bound, {about['gap_inside']:.2%} of inside" if has_labels else None
+    rows = {
+        "items": f"{about['n']:,}",
+        "objective": f"{about['objective']:,.2f}" if has_labels else None,
+        "bound": f"{about['bound']:,.2f}{'; the certificate adds up' if verified else ''}",
+        "gap": gap,
+        "method": f"{about['method']}, {about['triangles']:,} triangles",
+        "seconds": f"{about['seconds']:.2f}",
+        "certificate": None if verified else str(about["output"] or "not written; -o bound.npz writes it"),
+    }
+    console().print(facts(rows))

@@ -1,192 +1,60 @@
 """clusterfug cluster: features or a graph in, labels out."""
 
-import json
 import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
-from rich.text import Text
 
-from clusterfug.cli.path import show_path
-from clusterfug.cli.problem import CostOptions
-from clusterfug.cli.shared import (
-    AlphaOption,
-    CenterOption,
-    DeviceOption,
-    FeaturesOrFolder,
-    Index,
-    JsonOption,
-    MetricOption,
-    NeighborsOption,
-    Precision,
-    PrecisionOption,
-    Prefer,
-    PreferOption,
-    StrictnessOption,
-    WeightsOption,
-    console,
-    finite,
-    in_bytes,
-    no_options,
-    plain_table,
-    progress,
-)
+from clusterfug.cli import options
+from clusterfug.cli.options import no_options
+from clusterfug.cli.problem import CostOptions, describe
+from clusterfug.cli.terminal import console, facts, finite, print_json, progress
 
 if TYPE_CHECKING:
     from clusterfug import Clustering
-    from clusterfug.execution.sharded.source import Files
+    from clusterfug.execution.sharded.source import FeatureFiles
 
 
 def cluster(
-    features: FeaturesOrFolder,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            "--threshold",
-            "-t",
-            metavar="NUMBER | local | auto",
-            help="Similarity at which a pair neither attracts nor repels: larger gives more clusters. "
-            "local is one for each item, from its neighbours; auto chooses how strict, and says why. "
-            "Default: auto, or what a text file says.",
-            show_default=False,
-        ),
-    ] = None,
-    strictness: StrictnessOption = None,
-    n_neighbors: NeighborsOption = None,
-    n_clusters: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N | LOW:HIGH",
-            help="Target number of clusters: a local threshold is made as strict as it takes.",
-            show_default=False,
-        ),
-    ] = None,
-    alpha: AlphaOption = None,
-    prefer: PreferOption = Prefer.small,
-    weights: WeightsOption = None,
-    metric: MetricOption = None,
-    center: CenterOption = None,
-    algorithm: Annotated[
-        str,
-        typer.Option(
-            "--algorithm",
-            "-a",
-            help="Ours refine: auto, fast, or best (searches until --time-limit); exact proves its answer, "
-            "for up to about 80 items. The paper's contract: gaec, dgaec, dgaec-inc, dlaec or dapplaec. "
-            "A graph: auto, fast, best, exact or gaec.",
-        ),
-    ] = "auto",
-    refine: Annotated[
-        bool, typer.Option("--refine", help="Refine what an algorithm of the paper found.")
-    ] = False,
-    init: Annotated[
-        Path | None,
-        typer.Option(
-            help="Labels to start from, one per item: .npy, .csv with the column label, .parquet or .txt.",
-            show_default=False,
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds after which refinement stops with the best so far. Default: 60 for best, exact.",
-            show_default=False,
-        ),
-    ] = None,
-    max_iter: Annotated[
-        int | None,
-        typer.Option(
-            help="Iterations of best: a budget that does not depend on the machine's speed.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the search of best and the shaking of auto.")] = 0,
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "-k",
-            help="Neighbours kept per node by the paper's algorithms. Default: 1 for dgaec, else 5.",
-            show_default=False,
-        ),
-    ] = None,
-    ann: Annotated[
-        Index | None,
-        typer.Option(
-            help="Index of the approximate search of dapplaec. Default: hnsw.", show_default=False
-        ),
-    ] = None,
-    device: DeviceOption = "cpu",
-    precision: PrecisionOption = Precision.fast,
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="600MB | 2GiB",
-            help="What gaec may use for its n x n costs (default: 4GiB), what auto and fast may use for a "
-            "part (items that need more are read and solved shard by shard), or what may be used on a GPU "
-            "(default: 90 % of what is free). A number without a unit is GiB.",
-            show_default=False,
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Solve shard by shard and keep there what is done: the same command goes on from it after "
-            "it was stopped.",
-            show_default=False,
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="tcp://HOST:PORT",
-            help="Run on a dask cluster, whose workers can read FEATURES (needs dask).",
-            show_default=False,
-        ),
-    ] = None,
-    bound: Annotated[
-        bool,
-        typer.Option("--bound", help="Compute a lower bound, too: how far from optimal it is at most."),
-    ] = False,
-    thresholds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FIRST:LAST:COUNT",
-            help="Instead of one threshold: a table of the clusterings at several, such as 0.2:0.8:7, "
-            "to choose one.",
-            show_default=False,
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --thresholds, or where the strictness is chosen: draw what was tried, .png.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write one label per item: .npy, .csv or .parquet; for a folder of features also a new "
-            "folder, with a .parquet file for each of its files.",
-            show_default=False,
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    features: options.FeaturesFolderOrGraph,
+    threshold: options.Threshold = None,
+    strictness: options.Strictness = None,
+    n_neighbors: options.Neighbors = None,
+    n_clusters: options.NClusters = None,
+    alpha: options.Alpha = None,
+    prefer: options.PreferSign = options.Prefer.small,
+    weights: options.Weights = None,
+    metric: options.MetricName = None,
+    center: options.Center = None,
+    algorithm: options.Algorithm = "auto",
+    refine: options.Refine = False,
+    init: options.Init = None,
+    time_limit: options.TimeLimit = None,
+    max_iter: options.MaxIter = None,
+    seed: options.Seed = 0,
+    k: options.KeptNeighbors = None,
+    ann: options.Ann = None,
+    device: options.Device = "cpu",
+    precision: options.CandidatePrecision = options.Precision.fast,
+    memory_limit: options.MemoryLimit = None,
+    checkpoint: options.Checkpoint = None,
+    scheduler: options.Scheduler = None,
+    bound: options.Bound = False,
+    thresholds: options.Thresholds = None,
+    plot: options.Plot = None,
+    output: options.LabelsOutput = None,
+    as_json: options.Json = False,
 ) -> None:
     """Cluster items by their features (or the nodes of a graph) and write their labels."""
     from clusterfug import core
-    from clusterfug.cli.outputs import check_output, write_result
+    from clusterfug.cli.path import show_path
+    from clusterfug.costs.models import Threshold
     from clusterfug.execution.plan import plan
-    from clusterfug.io import files
     from clusterfug.io.labels import read_labels
     from clusterfug.solvers import make_solver
 
@@ -195,15 +63,10 @@ def cluster(
     )
     values = None if thresholds is None else _range(thresholds)
     if values is not None:
-        _check_table_options(costs, output, init, bound, checkpoint, scheduler)
-    inputs = (features, *costs.inputs, *([init] if init else []))
-    if plot is not None:
-        from clusterfug.report.plots import require_matplotlib
-
-        require_matplotlib()
-        files.check_writable(plot, (".png",), inputs)
-    if output is not None:
-        check_output(output, features, inputs)
+        results = {"--output": output, "--init": init, "--bound": bound}
+        places = {"--checkpoint": checkpoint, "--scheduler": scheduler}
+        no_options(costs.models | results | places, "does not go with --thresholds, which makes a table")
+    _check_outputs(features, output, plot, (features, *costs.inputs, *([init] if init else [])))
     solver = make_solver(
         algorithm,
         refine=refine,
@@ -212,84 +75,89 @@ def cluster(
         max_iter=max_iter,
         random_state=seed,
         k=k,
-        ann=None if ann is None else ann.value,
+        ann=ann and ann.value,
     )
-    where: dict[str, Any] = {"device": device, "precision": precision.value}
-    where |= {"memory_limit": in_bytes(memory_limit)}
-    where |= {"checkpoint": checkpoint, "client": scheduler, "bound": bound}
+    where: dict[str, Any] = {"device": device, "precision": precision.value, "bound": bound}
+    where |= {"checkpoint": checkpoint, "client": scheduler}
+    where |= {"memory_limit": options.in_bytes(memory_limit)}
     problem, folder = _read(features, costs, where)
-    if folder is not None and output is not None and not output.suffix:
-        _ = folder.label_names  # an error before the work
-    if problem.kind == "graph":
-        no_options(
-            {"--plot": plot, "--thresholds": thresholds}, f"goes with features; {features} is a graph"
-        )
-    elif plot is not None and values is None and not problem.costs.needs_selection:
-        raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
+    for_features = {"--plot": plot, "--thresholds": thresholds, "--precision": precision.value != "fast"}
+    _check_read(problem, features, folder, output, for_features)
+    if values is not None:
+        problem = problem.with_costs(Threshold(values[0]))
     execution = plan(problem, solver, **where)
     if values is not None:
+        no_options(
+            {"--memory-limit": execution.is_sharded}, "is exceeded: shards do not go with --thresholds"
+        )
         show_path(problem, values, solver, execution, plot, as_json)
         return
     with progress() as callback, _quiet():
         result = core.solve(problem, solver, execution, bound=bound, callback=callback)
-    if plot is not None and result.choice is not None:
-        from clusterfug.report.plots import plot_choice
-
-        with files.complete(plot) as part:
-            plot_choice(result.choice, part)
-    if output is not None:
-        write_result(output, result, folder, weights is not None)
+    _write(result, output, plot, folder, weights is not None)
     if as_json:
-        about = _problem_as_dict(problem, costs, str(execution.device or "cpu")) | _result_as_dict(result)
-        paths = {"output": output, "plot": plot}
-        typer.echo(json.dumps(about | {key: path and str(path) for key, path in paths.items()}))
+        about = _problem_as_dict(problem) | {"device": str(execution.device or "cpu")}
+        print_json(about | _result_as_dict(result) | {"output": output, "plot": plot})
     else:
         _print(result, output)
 
 
-def _read(features: Path, costs: CostOptions, where: dict[str, Any]) -> tuple[Any, "Files | None"]:
-    """Return the problem of a file or folder, and the files of a folder, to write labels for the same.
+def _check_outputs(
+    features: Path, output: Path | None, plot: Path | None, inputs: tuple[Path, ...]
+) -> None:
+    """Raise an error before the work if its results could not be written after it."""
+    from clusterfug.io import files, tables
+    from clusterfug.io.labels import check_labels_writable
+
+    if plot is not None:
+        from clusterfug.report.plots import require_matplotlib
+
+        require_matplotlib()
+        files.check_writable(plot, (".png",), inputs)
+    if output is None:
+        return
+    if features.is_dir() and features.resolve() in output.resolve().parents:
+        raise ValueError(f"cannot write {output}: it would be among the features; write it elsewhere")
+    if output.suffix or not features.is_dir():
+        check_labels_writable(output, inputs)
+        return
+    if output.exists():
+        raise FileExistsError(f"cannot write {output}: it exists; labels go to a new folder")
+    if not output.absolute().parent.is_dir():
+        raise FileNotFoundError(f"cannot write {output}: the folder {output.parent} does not exist")
+    tables.require_pyarrow()
+
+
+def _read(features: Path, costs: CostOptions, where: dict[str, Any]) -> tuple[Any, "FeatureFiles | None"]:
+    """Return the problem of a file or folder, and the files of a folder, to write labels for each.
 
     Files are opened but not read where they may be solved in parts.
     """
-    from clusterfug.execution.sharded.source import ENDINGS, Files
+    from clusterfug.execution.sharded.source import ENDINGS, FeatureFiles
     from clusterfug.io import files
-    from clusterfug.problems.graph import GraphProblem
 
     in_parts = where["checkpoint"] is not None or where["client"] is not None
     limited = where["memory_limit"] is not None and features.suffix.lower() in ENDINGS
     if features.is_dir() or in_parts or limited:
-        stored = Files(features)
-        return costs.problem(stored.paths, None), stored if features.is_dir() else None
-    instance = files.read(features)
-    if isinstance(instance, GraphProblem):
-        costs.not_for_graphs(features)
-        return instance, None
-    return costs.problem(instance.array, instance.threshold), None
+        stored = FeatureFiles(features)
+        return costs.problem(files.Features(stored.paths), features), stored if features.is_dir() else None
+    return costs.read(features), None
 
 
-def _check_table_options(
-    costs: CostOptions,
+def _check_read(
+    problem: Any,
+    features: Path,
+    folder: "FeatureFiles | None",
     output: Path | None,
-    init: Path | None,
-    bound: bool,
-    checkpoint: Path | None,
-    scheduler: str | None,
+    for_features: dict[str, Any],
 ) -> None:
-    """Raise an error for options that do not go with a table of thresholds."""
-    given = {
-        "--threshold": costs.threshold,
-        "--alpha": costs.alpha,
-        "--strictness": costs.strictness,
-        "--n-neighbors": costs.n_neighbors,
-        "--n-clusters": costs.n_clusters,
-        "--output": output,
-        "--init": init,
-        "--bound": bound,
-        "--checkpoint": checkpoint,
-        "--scheduler": scheduler,
-    }
-    no_options(given, "does not go with --thresholds, which makes a table")
+    """Raise an error for options that do not go with the problem that was read."""
+    if folder is not None and output is not None and not output.suffix:
+        _ = folder.label_names  # raises an error if two names are equal
+    if problem.kind == "graph":
+        no_options(for_features, f"goes with features; {features} is a graph")
+    elif for_features["--plot"] and not for_features["--thresholds"] and not problem.needs_selection:
+        raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
 
 
 @contextmanager
@@ -316,21 +184,40 @@ def _range(text: str) -> NDArray[np.float64]:
     return values
 
 
-def _problem_as_dict(problem: Any, costs: CostOptions, device: str) -> dict[str, Any]:
+def _write(
+    result: "Clustering",
+    output: Path | None,
+    plot: Path | None,
+    folder: "FeatureFiles | None",
+    weighted: bool,
+) -> None:
+    """Write the labels with their settings, and the picture of the strictness that was selected."""
+    from clusterfug.io.files import complete
+    from clusterfug.io.labels import write_labels
+    from clusterfug.io.settings import settings_of
+
+    if plot is not None and result.choice is not None:
+        from clusterfug.report.plots import plot_choice
+
+        with complete(plot) as part:
+            plot_choice(result.choice, part)
+    if output is not None and (output.suffix or folder is None):
+        write_labels(output, result.labels, settings_of(result, weighted))
+    elif output is not None and folder is not None:
+        folder.write_labels(output, result.labels, settings_of(result, weighted))
+
+
+def _problem_as_dict(problem: Any) -> dict[str, Any]:
     """Describe the problem for --json."""
     if problem.kind == "graph":
-        return {"n": problem.n, "d": None, "edges": len(problem.costs), "threshold": None, "device": device}
+        return {"n": problem.n, "d": None, "edges": len(problem.costs), "threshold": None}
     n, d = problem.shape
-    model = problem.costs
-    about = {"n": n, "d": d, "threshold": getattr(model, "value", model.name), "device": device}
-    if costs.alpha is not None:
-        about |= {"threshold": None, "alpha": costs.alpha, "prefer": costs.prefer.value}
-    return about | {"metric": problem.preprocessing.metric, "center": problem.preprocessing.center}
+    return {"n": n, "d": d} | describe(problem)
 
 
 def _result_as_dict(result: "Clustering") -> dict[str, Any]:
     """Describe the result for --json."""
-    last = result.trace[-1]
+    last, choice = result.trace[-1], result.choice
     about: dict[str, Any] = {
         "algorithm": result.algorithm,
         "n_clusters": result.n_clusters,
@@ -343,39 +230,32 @@ def _result_as_dict(result: "Clustering") -> dict[str, Any]:
         "join_optimal": last.join_optimal,
         "seconds": result.seconds,
     }
-    if result.choice is not None:
-        about |= {
-            "strictness": result.choice.strictness,
-            "reason": result.choice.reason,
-            "target": result.choice.target,
-            "met": result.choice.met,
-            "candidates": result.choice.rows(),
-        }
-    return about
+    if choice is None:
+        return about
+    names = ("strictness", "reason", "target", "met")
+    return about | {name: getattr(choice, name) for name in names} | {"candidates": choice.rows()}
 
 
 def _print(result: "Clustering", output: Path | None) -> None:
     sizes = np.sort(np.bincount(result.labels))[::-1]
-    table = plain_table()
-    table.add_row("items", f"{len(result.labels):,}")
-    table.add_row("clusters", f"{result.n_clusters:,}")
-    table.add_row("largest", ", ".join(f"{size:,}" for size in sizes[:5]))
-    table.add_row("alone", f"{int(np.count_nonzero(sizes == 1)):,}")
-    if result.choice is not None:
-        table.add_row("threshold", f"local, {result.choice.reason}")
-    table.add_row("objective", f"{result.objective:,.2f}")
-    table.add_row("inside", f"{result.inside:,.2f}")
-    if result.gap is not None:
-        far = "proven optimal" if result.optimal else _far(result)
-        table.add_row("bound", f"{result.lower_bound:,.2f}; {far}")
-    table.add_row("algorithm", result.algorithm + _certificate(result))
-    table.add_row("seconds", f"{result.seconds:.2f}")
-    table.add_row("labels", Text(str(output)) if output else "not written; -o labels.npy writes them")
-    console().print(table)
-
-
-def _far(result: "Clustering") -> str:
-    return f"at most {result.gap:.4%} from optimal, {result.gap_inside:.2%} of inside"
+    far = (
+        f"at most {result.gap:.4%} from optimal, {result.gap_inside:.2%} of inside" if result.bound else ""
+    )
+    bound = f"{result.lower_bound:,.2f}; {'proven optimal' if result.optimal else far}" if far else None
+    rows = {
+        "items": f"{len(result.labels):,}",
+        "clusters": f"{result.n_clusters:,}",
+        "largest": ", ".join(f"{size:,}" for size in sizes[:5]),
+        "alone": f"{int(np.count_nonzero(sizes == 1)):,}",
+        "threshold": None if result.choice is None else f"local, {result.choice.reason}",
+        "objective": f"{result.objective:,.2f}",
+        "inside": f"{result.inside:,.2f}",
+        "bound": bound,
+        "algorithm": result.algorithm + _certificate(result),
+        "seconds": f"{result.seconds:.2f}",
+        "labels": str(output or "not written; -o labels.npy writes them"),
+    }
+    console().print(facts(rows))
 
 
 def _certificate(result: "Clustering") -> str:

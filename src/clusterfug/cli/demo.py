@@ -1,26 +1,23 @@
-"""clusterfug demo: the main job on data that everybody has."""
+"""clusterfug demo: cluster handwritten digits, which come with scikit-learn."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from clusterfug.cli.shared import console
+from clusterfug.cli.options import option, shown
+from clusterfug.cli.terminal import console, figures
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for features, labels and picture.")
-    ] = Path("clusterfug-demo"),
+    output: Annotated[Path, shown("Folder for features, labels and picture.", "--output", "-o")] = Path(
+        "clusterfug-demo"
+    ),
     threshold: Annotated[
         float | None,
-        typer.Option(
-            "--threshold",
-            "-t",
-            help="Larger gives more clusters. By default it is chosen, one for each item.",
-            show_default=False,
+        option(
+            "Larger gives more clusters. By default one for each item is selected.", "--threshold", "-t"
         ),
     ] = None,
 ) -> None:
@@ -31,17 +28,10 @@ def demo(
     if terminal.is_terminal:
         terminal.print("clustering 1,797 digits; the first run compiles kernels (about ten seconds)")
     done = run_demo(output, threshold)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("items", "clusters", "objective", "AMI", "seconds"):
-        table.add_column(heading, justify="right")
     result = done.result
-    table.add_row(
-        f"{len(result.labels):,}",
-        str(result.n_clusters),
-        f"{result.objective:,.2f}",
-        f"{done.ami:.3f}",
-        f"{result.seconds:.2f}",
-    )
+    table = figures("items", "clusters", "objective", "AMI", "seconds")
+    counts = f"{len(result.labels):,}", f"{result.n_clusters}"
+    table.add_row(*counts, f"{result.objective:,.2f}", f"{done.ami:.3f}", f"{result.seconds:.2f}")
     console().print(table)
     if result.choice is not None:
         console().print(f"threshold: local, {result.choice.reason}", style="dim")

@@ -1,98 +1,66 @@
 """clusterfug embed: a folder of images in, features out."""
 
-import json
 import sys
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.text import Text
 
-from clusterfug.cli.shared import JsonOption, console, plain_table, progress
+from clusterfug.cli import options
+from clusterfug.cli.options import argument, option, shown
+from clusterfug.cli.terminal import console, facts, print_json, progress
 
 if TYPE_CHECKING:
     from clusterfug.embedding import Embedding
 
-_SHOWN = 20  # skipped images that are listed on the screen
-
-
-class Stored(StrEnum):
-    float32 = "float32"
-    float16 = "float16"
+SHOWN_SKIPPED = 20  # skipped images that are listed on the screen
+StoredType = StrEnum("StoredType", ["float32", "float16"])
 
 
 def embed(
     images: Annotated[
         Path,
-        typer.Argument(
-            metavar="IMAGES",
-            help="Folder of images; folders in it are searched, and are classes if all images are in some.",
-            show_default=False,
+        argument(
+            "IMAGES",
+            "Folder of images; folders in it are searched, and are classes if all images are in some.",
         ),
     ],
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="Encoder, .onnx: a batch of RGB images in, features out.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Write one row per image: .npy.", show_default=False),
-    ],
+    model: Annotated[Path, argument("MODEL", "Encoder, .onnx: a batch of RGB images in, features out.")],
+    output: Annotated[Path, option("Write one row per image: .npy.", "--output", "-o")],
     size: Annotated[
         int | None,
-        typer.Option(
-            help="Pixels of the square that the encoder sees. Default: what the model says, or 224.",
-            show_default=False,
-        ),
+        option("Pixels of the square that the encoder sees. Default: what the model says, or 224."),
     ] = None,
     resize: Annotated[
         int | None,
-        typer.Option(
-            help="Pixels of the shorter side before the square is cut out. Default: 8/7 of --size.",
-            show_default=False,
-        ),
+        option("Pixels of the shorter side before the square is cut out. Default: 8/7 of --size."),
     ] = None,
     mean: Annotated[
-        str, typer.Option(metavar="R,G,B", help="Subtracted from pixels, which are between 0 and 1.")
+        str,
+        shown("Subtracted from pixels, which are between 0 and 1.", metavar="R,G,B"),
     ] = "0.485,0.456,0.406",
-    std: Annotated[
-        str, typer.Option(metavar="R,G,B", help="What pixels are then divided by.")
-    ] = "0.229,0.224,0.225",
+    std: Annotated[str, shown("What pixels are then divided by.", metavar="R,G,B")] = "0.229,0.224,0.225",
     layer: Annotated[
         str | None,
-        typer.Option(
-            help="Name of an output of the model, or of a tensor inside it. Default: the first output.",
-            show_default=False,
-        ),
+        option("Name of an output of the model, or of a tensor inside it. Default: the first output."),
     ] = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(
-            help="Images at a time. Default: what the model says, or 32.",
-            show_default=False,
-        ),
-    ] = None,
+    batch: Annotated[int | None, option("Images at a time. Default: what the model says, or 32.")] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(
-            help="Text file with lines NAME LABEL, or with one whole number per image. "
-            "Default: the folders that the images are in.",
-            show_default=False,
+        option(
+            "Text file with lines NAME LABEL, or with one whole number per image. Default: the folders "
+            "that the images are in."
         ),
     ] = None,
-    dtype: Annotated[Stored, typer.Option(help="Precision of the output.")] = Stored.float32,
+    dtype: Annotated[StoredType, shown("Type of the output's numbers.")] = StoredType.float32,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Start over instead of going on with an unfinished run.")
+        bool, option("Start over instead of continuing an unfinished run.", "--restart")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Turn images into features with an ONNX encoder. A run that was stopped goes on when repeated."""
+    """Turn images into features with an ONNX encoder. A run that was stopped continues when repeated."""
     from clusterfug import embedding
 
     try:
@@ -116,7 +84,7 @@ def embed(
         print("clusterfug: interrupted; repeat the command to go on", file=sys.stderr)
         raise SystemExit(130) from None
     if as_json:
-        typer.echo(json.dumps(asdict(done) | {"output": str(output)}, default=str))
+        print_json(asdict(done) | {"output": output})
     else:
         _print(done)
 
@@ -129,25 +97,23 @@ def _numbers(option: str, text: str) -> list[float]:
 
 
 def _print(done: "Embedding") -> None:
-    table = plain_table()
-    table.add_row(
-        "images", f"{done.n:,}" + (f", {done.resumed:,} of an earlier run" if done.resumed else "")
-    )
-    table.add_row("skipped", f"{len(done.skipped):,}")
-    table.add_row("features", f"{done.d:,} ({done.dtype})")
-    if done.classes is not None:
-        table.add_row("classes", f"{done.classes:,}")
-    table.add_row("seconds", f"{done.seconds:.2f}")
-    table.add_row("images per second", f"{done.images_per_second:,.1f}")
-    table.add_row("files", Text("\n".join(_printable(str(path)) for path in done.files)))
+    rows = {
+        "images": f"{done.n:,}" + (f", {done.resumed:,} of an earlier run" if done.resumed else ""),
+        "skipped": f"{len(done.skipped):,}",
+        "features": f"{done.d:,} ({done.dtype})",
+        "classes": None if done.classes is None else f"{done.classes:,}",
+        "seconds": f"{done.seconds:.2f}",
+        "images per second": f"{done.images_per_second:,.1f}",
+        "files": "\n".join(_printable(str(path)) for path in done.files),
+    }
     out = console()
-    out.print(table)
-    for name, reason in list(done.skipped.items())[:_SHOWN]:
+    out.print(facts(rows))
+    for name, reason in list(done.skipped.items())[:SHOWN_SKIPPED]:
         out.print(Text(f"skipped {_printable(name)}: {reason}"))
-    if len(done.skipped) > _SHOWN:
-        out.print(f"and {len(done.skipped) - _SHOWN:,} more: {done.files[-1]}")
+    if len(done.skipped) > SHOWN_SKIPPED:
+        out.print(f"and {len(done.skipped) - SHOWN_SKIPPED:,} more: {done.files[-1]}")
 
 
 def _printable(name: str) -> str:
-    """A file name that is no UTF-8 has characters that cannot be printed."""
+    """Return a file name without the characters that cannot be printed, if it is no UTF-8."""
     return name.encode("utf-8", "replace").decode()

@@ -1,13 +1,9 @@
 """clusterfug cluster --thresholds: a table of clusterings, and its picture."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.table import Table
-
-from clusterfug.cli.shared import console, progress
+from clusterfug.cli.terminal import console, figures, print_json, progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,26 +32,15 @@ def show_path(
         with files.complete(plot) as part:
             plot_path(path, part)
     if as_json:
-        plotted = None if plot is None else str(plot)
-        about = {
-            "n": problem.shape[0],
-            "d": problem.shape[1],
-            "algorithm": path[0].algorithm,
-            "device": str(execution.device or "cpu"),
-        }
-        typer.echo(json.dumps(about | {"thresholds": path.rows(), "plot": plotted}))
+        n, d = problem.shape
+        about = {"n": n, "d": d, "algorithm": path[0].algorithm, "device": str(execution.device or "cpu")}
+        print_json(about | {"thresholds": path.rows(), "plot": plot})
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("threshold", "clusters", "largest", "alone", "inside", "agreement"):
-        table.add_column(heading, justify="right")
+    table = figures("threshold", "clusters", "largest", "alone", "inside", "agreement")
     for row in path.rows():
+        counts = (f"{row[key]:,}" for key in ("n_clusters", "largest", "alone"))
         agreement = "" if row["agreement"] is None else f"{row['agreement']:.3f}"
-        table.add_row(
-            f"{row['threshold']:.4g}",
-            *(f"{row[key]:,}" for key in ("n_clusters", "largest", "alone")),
-            f"{row['inside']:,.2f}",
-            agreement,
-        )
+        table.add_row(f"{row['threshold']:.4g}", *counts, f"{row['inside']:,.2f}", agreement)
     console().print(table)
     console().print("agreement: adjusted Rand index with the row above", style="dim")
     if plot is not None:

@@ -4,9 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clusterfug.cli.shared import Metric, Prefer, no_options
+import numpy as np
+
+from clusterfug.cli.options import Metric, Prefer, no_options
 
 if TYPE_CHECKING:
+    from clusterfug.io.files import Features
+    from clusterfug.io.labels import LabelFile
     from clusterfug.io.settings import LabelSettings
 
 
@@ -39,83 +43,105 @@ class CostOptions:
         return [path for path in (self.weights, alpha) if path is not None]
 
     @property
-    def describes_costs(self) -> bool:
-        """Whether costs are given, beside preprocessing and weights."""
-        given = (self.threshold, self.strictness, self.n_neighbors, self.n_clusters, self.alpha)
-        return any(value is not None for value in given)
-
-    def not_for_graphs(self, path: Path) -> None:
-        """Raise an error if an option is given that describes features."""
-        no_options(self._given(), f"goes with features, but {path} holds a graph")
-
-    def not_without_features(self) -> None:
-        """Raise an error if an option is given although there are no features."""
-        no_options(self._given(), "goes with --features")
-
-    def _given(self) -> dict[str, Any]:
+    def models(self) -> dict[str, Any]:
+        """The options that make a cost model, beside preprocessing and weights."""
         return {
             "--threshold": self.threshold,
             "--strictness": self.strictness,
             "--n-neighbors": self.n_neighbors,
             "--n-clusters": self.n_clusters,
             "--alpha": self.alpha,
-            "--prefer": None if self.prefer == Prefer.small else self.prefer,
-            "--weights": self.weights,
-            "--metric": self.metric,
-            "--center": self.center,
         }
 
-    def problem(self, X: Any, file_threshold: float | None, settings: "LabelSettings | None" = None) -> Any:
-        """Return the problem of features; what is not given comes from the settings of labels, if there
-        are any.
+    @property
+    def has_model(self) -> bool:
+        return any(value is not None for value in self.models.values())
 
-        A text file that says its threshold is a finished problem, whose rows are used as they are.
+    def check_none_given(self, reason: str) -> None:
+        """Raise an error if any of the options is given."""
+        prefer = None if self.prefer == Prefer.small else self.prefer
+        rest = {"--prefer": prefer, "--weights": self.weights}
+        no_options(self.models | rest | {"--metric": self.metric, "--center": self.center}, reason)
+
+    def read(self, path: Path, labels: "LabelFile | None" = None) -> Any:
+        """Return the problem in a file of features or of a graph, which has its costs."""
+        from clusterfug.io import files
+        from clusterfug.problems.graph import GraphProblem
+
+        instance = files.read(path)
+        if not isinstance(instance, GraphProblem):
+            return self.problem(instance, path, labels)
+        self.check_none_given(f"goes with features, but {path} holds a graph")
+        if labels is not None:
+            labels.check_items(path, instance.n)
+        return instance
+
+    def problem(self, features: "Features", path: Path, labels: "LabelFile | None" = None) -> Any:
+        """Return the problem of features that were read from a file.
+
+        What is not given comes from the settings of the labels, or from a text file: one that says its
+        threshold is a finished problem, whose rows are used as they are.
         """
         from clusterfug.api import feature_problem
-        from clusterfug.io import labels as label_files
+        from clusterfug.io.labels import read_column
 
-        costs: dict[str, Any] = {
-            "threshold": _number_or_name(self.threshold),
-            "strictness": self.strictness,
-            "n_neighbors": self.n_neighbors,
-            "n_clusters": _count_or_range(self.n_clusters),
-            "prefer": self.prefer.value,
-            "metric": None if self.metric is None else self.metric.value,
-            "center": self.center,
-        }
-        if self.alpha is not None:
-            is_file = not _is_number(self.alpha)
-            costs["alpha"] = label_files.read_column(Path(self.alpha)) if is_file else float(self.alpha)
-        if self.weights is not None:
-            costs["sample_weight"] = label_files.read_column(self.weights)
-        if not self.describes_costs and settings is not None:
-            costs["threshold"] = settings.costs(has_weights=self.weights is not None)
-        elif not self.describes_costs and file_threshold is not None:
-            costs["threshold"] = file_threshold
-        if self.metric is None and self.center is None and settings is not None:
-            costs |= {"metric": settings.metric, "center": settings.center}
-        elif self.metric is None and file_threshold is not None:
-            costs["metric"] = "inner_product"
-        return feature_problem(X, **costs)
-
-
-def settings_for(
-    labels: Path, given: Any, costs: CostOptions, file_threshold: float | None
-) -> "LabelSettings | None":
-    """Return the settings of a label file, or None where they are not needed.
-
-    If neither the options, nor the features, nor the labels say what the costs are, that is an error:
-    costs of another problem would mean nothing.
-    """
-    from clusterfug.io.labels import read_settings
-
-    settings = read_settings(labels, given)
-    if settings is None and not costs.describes_costs and file_threshold is None:
-        raise ValueError(
-            f"{labels} does not say which costs it was solved with: give --threshold (and --metric, "
-            "--center) as they were; clusterfug cluster -o writes them with the labels"
+        alpha: Any = self.alpha
+        if alpha is not None:
+            alpha = float(alpha) if _is_number(alpha) else read_column(Path(alpha))
+        threshold: Any = _number_or_name(self.threshold)
+        metric, center = self.metric and self.metric.value, self.center
+        settings = None
+        if labels is not None:
+            labels.check_items(path, len(np.atleast_1d(features.array)))
+            settings = self._settings_of(labels, features.threshold)
+        if settings is not None:
+            threshold = threshold if self.has_model else settings.costs()
+            metric = settings.metric if metric is None else metric
+            center = settings.center if center is None else center
+        elif features.threshold is not None:
+            threshold = threshold if self.has_model else features.threshold
+            metric = "inner_product" if metric is None else metric
+        return feature_problem(
+            features.array,
+            threshold,
+            alpha=alpha,
+            prefer=self.prefer.value,
+            strictness=self.strictness,
+            n_neighbors=self.n_neighbors,
+            n_clusters=_count_or_range(self.n_clusters),
+            sample_weight=None if self.weights is None else read_column(self.weights),
+            metric=metric,
+            center=center,
         )
-    return settings
+
+    def _settings_of(self, labels: "LabelFile", file_threshold: float | None) -> "LabelSettings | None":
+        """Return the settings of labels, or None where they are not needed.
+
+        If neither the options, nor the features, nor the labels say what the costs are, that is an error:
+        costs of another problem would mean nothing. So are settings that cannot be used, unless costs and
+        metric are given.
+        """
+        if self.has_model and self.metric is not None:
+            return None
+        settings = labels.settings()
+        if settings is None and not self.has_model and file_threshold is None:
+            raise ValueError(
+                f"{labels.path} does not say which costs it was solved with: give --threshold (and "
+                "--metric, --center) as they were; clusterfug cluster -o writes them with the labels"
+            )
+        if settings is not None and settings.weighted and self.weights is None:
+            raise ValueError(f"{labels.path} was solved with weights, which are not stored: give --weights")
+        return settings
+
+
+def describe(problem: Any) -> dict[str, Any]:
+    """Return the costs and the preprocessing of features as JSON values."""
+    parameters = problem.costs.settings()
+    name = parameters.pop("name")
+    known = {key: parameters[key] for key in ("strictness", "alpha", "prefer") if key in parameters}
+    threshold = parameters.get("value", None if "alpha" in known else name)
+    preprocessing = problem.preprocessing
+    return {"threshold": threshold, "metric": preprocessing.metric, "center": preprocessing.center} | known
 
 
 def _is_number(text: str) -> bool:

@@ -1,177 +1,137 @@
 """clusterfug segment: embeddings and classes of pixels in, objects out."""
 
-import json
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from clusterfug.cli.shared import (
-    DeviceOption,
-    JsonOption,
-    Metric,
-    Precision,
-    PrecisionOption,
-    console,
-    plain_table,
-    progress,
-)
+from clusterfug.cli import options
+from clusterfug.cli.options import Metric, Precision, argument, option, shown
+from clusterfug.cli.terminal import console, facts, figures, print_json, progress
 
 if TYPE_CHECKING:
-    from clusterfug.segmentation import PanopticQuality
+    from clusterfug.segmentation import PanopticQuality, Rules
+    from clusterfug.segmentation.outputs import SegmentationWriter
+    from clusterfug.segmentation.pipeline import Outcome
+    from clusterfug.solvers import Solver
 
+Format = StrEnum("Format", ["npy", "coco", "cityscapes"])
+PixelGraph = StrEnum("PixelGraph", ["complete", "grid"])
+Upsample = StrEnum("Upsample", ["features", "labels"])
+IDS = "ID,ID,..."
 
-class Format(StrEnum):
-    npy = "npy"
-    coco = "coco"
-    cityscapes = "cityscapes"
-
-
-class Graph(StrEnum):
-    complete = "complete"
-    grid = "grid"
-
-
-class Upsample(StrEnum):
-    features = "features"
-    labels = "labels"
+Source = Annotated[
+    Path,
+    argument(
+        "INPUT",
+        "A .npz file or a folder of them, one per image: embeddings (h, w, d); semantic (h', w'), the "
+        "class of each pixel (may be left out if there is one thing class); and, if they are at hand, "
+        "confidence, image, truth_instance, truth_semantic.",
+    ),
+]
+ResultFolder = Annotated[Path | None, option("Folder for the results.", "--output", "-o")]
+Things = Annotated[
+    str | None,
+    option("Classes that have instances. Default: those of the data set that --truth names.", metavar=IDS),
+]
+Stuff = Annotated[
+    str | None,
+    option(
+        "The other classes. Default: those of the data set of --truth, or whatever is there.",
+        metavar=IDS,
+    ),
+]
+Void = Annotated[str, shown("Classes that mean no class.", metavar=IDS)]
+PixelThreshold = Annotated[
+    str,
+    shown(
+        "Similarity at which two pixels neither attract nor repel; 0.4,26=0.6 has another one for "
+        "class 26.",
+        *("--threshold", "-t"),
+        metavar="T | T,ID=T,...",
+    ),
+]
+MinConfidence = Annotated[float, shown("Pixels whose class is less certain become void.")]
+MinSize = Annotated[int, shown("Instances of fewer pixels become void.")]
+Position = Annotated[
+    float,
+    shown("Similarity falls by this times the squared distance (the longer side of the image is 1)."),
+]
+Connected = Annotated[bool, option("Cut every instance into its connected regions.", "--connected")]
+EmbeddingMetric = Annotated[Metric, shown("cosine scales embeddings to length 1.")]
+UpsampleMode = Annotated[
+    Upsample,
+    shown("To image resolution: by interpolated features, or by repeating labels."),
+]
+GraphName = Annotated[PixelGraph, shown("grid: the sparse baseline, ten edges per pixel.")]
+PixelAlgorithm = Annotated[
+    str,
+    shown("As for cluster. With --graph grid: as for a graph.", "--algorithm", "-a"),
+]
+SecondsPerProblem = Annotated[float | None, option("Seconds per problem, for auto, fast and best.")]
+Jobs = Annotated[int | None, option("Problems solved at a time. Default: cores.", "--jobs", "-j")]
+Truth = Annotated[
+    Path | None,
+    option(
+        "To compare with: the folder of Cityscapes (leftImg8bit/, gtFine/), or a panoptic JSON of COCO "
+        "with its PNGs beside it. Default: the truth in the .npz files."
+    ),
+]
+Pictures = Annotated[Path | None, option("Folder of pictures named as the .npz files are.")]
+TrainIds = Annotated[bool, option("Classes are Cityscapes' train ids 0..18.", "--train-ids")]
+FormatName = Annotated[
+    Format,
+    shown("npy: classes and instances; coco: panoptic PNG and JSON; cityscapes: PNG.", "--format"),
+]
+Offset = Annotated[int, shown("COCO: a segment's id is class * offset + k.")]
+Overlays = Annotated[bool, option("Also draw image, prediction, truth and errors.", "--overlays")]
 
 
 def segment(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="INPUT",
-            help="A .npz file or a folder of them, one per image: embeddings (h, w, d); semantic (h', w'), "
-            "the class of each pixel (may be left out if there is one thing class); and, if they are at "
-            "hand, confidence, image, truth_instance, truth_semantic.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder for the results.", show_default=False),
-    ] = None,
-    things: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID,ID,...",
-            help="Classes that have instances. Default: those of the data set that --truth names.",
-            show_default=False,
-        ),
-    ] = None,
-    stuff: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID,ID,...",
-            help="The other classes. Default: those of the data set of --truth, or whatever is there.",
-            show_default=False,
-        ),
-    ] = None,
-    void: Annotated[str, typer.Option(metavar="ID,ID,...", help="Classes that mean no class.")] = "255",
-    threshold: Annotated[
-        str,
-        typer.Option(
-            "--threshold",
-            "-t",
-            metavar="T | T,ID=T,...",
-            help="Similarity at which two pixels neither attract nor repel; 0.4,26=0.6 has another one for "
-            "class 26.",
-        ),
-    ] = "0.4",
-    min_confidence: Annotated[
-        float, typer.Option(help="Pixels whose class is less certain become void.")
-    ] = 0.0,
-    min_size: Annotated[int, typer.Option(help="Instances of fewer pixels become void.")] = 0,
-    position: Annotated[
-        float,
-        typer.Option(
-            help="Similarity falls by this times the squared distance (the longer side of the image is 1)."
-        ),
-    ] = 0.0,
-    connected: Annotated[
-        bool, typer.Option("--connected", help="Cut every instance into its connected regions.")
-    ] = False,
-    metric: Annotated[Metric, typer.Option(help="cosine scales embeddings to length 1.")] = Metric.cosine,
-    upsample: Annotated[
-        Upsample,
-        typer.Option(help="To image resolution: by interpolated features, or by repeating labels."),
-    ] = Upsample.features,
-    graph: Annotated[
-        Graph, typer.Option(help="grid: the sparse baseline, ten edges per pixel.")
-    ] = Graph.complete,
-    algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="As for cluster. With --graph grid: as for a graph.")
-    ] = "auto",
-    refine: Annotated[
-        bool, typer.Option("--refine", help="Refine what an algorithm of the paper found.")
-    ] = False,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds per problem, for auto, fast and best.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the search of best and the shaking of auto.")] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", help="Problems solved at a time. Default: cores.", show_default=False),
-    ] = None,
-    device: DeviceOption = "cpu",
-    precision: PrecisionOption = Precision.fast,
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            help="To compare with: the folder of Cityscapes (leftImg8bit/, gtFine/), or a panoptic JSON of "
-            "COCO with its PNGs beside it. Default: the truth in the .npz files.",
-            show_default=False,
-        ),
-    ] = None,
-    images: Annotated[
-        Path | None,
-        typer.Option(help="Folder of pictures named as the .npz files are.", show_default=False),
-    ] = None,
-    train_ids: Annotated[
-        bool, typer.Option("--train-ids", help="Classes are Cityscapes' train ids 0..18.")
-    ] = False,
-    form: Annotated[
-        Format,
-        typer.Option(
-            "--format", help="npy: classes and instances; coco: panoptic PNG and JSON; cityscapes: PNG."
-        ),
-    ] = Format.npy,
-    offset: Annotated[int, typer.Option(help="COCO: a segment's id is class * offset + k.")] = 1000,
-    overlays: Annotated[
-        bool, typer.Option("--overlays", help="Also draw image, prediction, truth and errors.")
-    ] = False,
-    as_json: JsonOption = False,
+    source: Source,
+    output: ResultFolder = None,
+    things: Things = None,
+    stuff: Stuff = None,
+    void: Void = "255",
+    threshold: PixelThreshold = "0.4",
+    min_confidence: MinConfidence = 0.0,
+    min_size: MinSize = 0,
+    position: Position = 0.0,
+    connected: Connected = False,
+    metric: EmbeddingMetric = Metric.cosine,
+    upsample: UpsampleMode = Upsample.features,
+    graph: GraphName = PixelGraph.complete,
+    algorithm: PixelAlgorithm = "auto",
+    refine: options.Refine = False,
+    time_limit: SecondsPerProblem = None,
+    seed: options.Seed = 0,
+    jobs: Jobs = None,
+    device: options.Device = "cpu",
+    precision: options.CandidatePrecision = Precision.fast,
+    truth: Truth = None,
+    images: Pictures = None,
+    train_ids: TrainIds = False,
+    form: FormatName = Format.npy,
+    offset: Offset = 1000,
+    overlays: Overlays = False,
+    as_json: options.Json = False,
 ) -> None:
     """Partition the pixels of images into objects; say how good that is where the truth is known."""
     from clusterfug import checks
-    from clusterfug.execution.torch.device import choose_device, is_given
     from clusterfug.segmentation import Rules, segment_many
-    from clusterfug.segmentation.outputs import Output
-    from clusterfug.segmentation.quality import count, match, quality
-    from clusterfug.segmentation.samples import Truths, find_samples
-    from clusterfug.solvers import make_solver, names
+    from clusterfug.segmentation.outputs import SegmentationWriter
+    from clusterfug.segmentation.quality import quality_of_counts
+    from clusterfug.segmentation.samples import GroundTruth, find_samples
 
-    known = names("graph" if graph == Graph.grid else "features")
-    checks.one_of(f"algorithm for --graph {graph.value}", algorithm, known)
-    checks.count("--seed", seed, 0)
-    solver = make_solver(algorithm, refine=refine, time_limit=time_limit, random_state=seed)
-    if jobs is not None:
-        checks.count("--jobs", jobs)
-        if is_given(device):
-            raise ValueError("--jobs is for the CPU: leave it out with --device")
-    if graph == Graph.grid and is_given(device):
-        raise ValueError("a graph is solved on the CPU: leave out --device with --graph grid")
-    place = "cpu" if graph == Graph.grid else str(choose_device(device, solver) or "cpu")
     checks.count("--offset", offset)
+    solver, place = _solver(graph, device, jobs, algorithm, seed, refine=refine, time_limit=time_limit)
     if overlays and output is None:
         raise ValueError("--overlays needs a folder to write to: -o FOLDER")
-    truths = None if truth is None else Truths(truth)
+    truths = None if truth is None else GroundTruth(truth)
     if things is None and truths is None:
         raise ValueError("name the classes that have instances: --things 1")
     classes = truths.things if things is None and truths else _ids("--things", things or "")
@@ -189,107 +149,135 @@ def segment(
         graph=graph.value,
     )
     readers = find_samples(source, rules, pictures=images, truth=truths, train_ids=train_ids)
-    compared = rules.things, rules.stuff or ()
-    writer = None if output is None else Output(output, form.value, rules, offset, overlays, truths)
-    failed: dict[str, str] = {}
-    counts: Any = 0
-    done = instances = scored = 0
+    writer = (
+        None if output is None else SegmentationWriter(output, form.value, rules, offset, overlays, truths)
+    )
+    tally = Tally(rules, writer)
     start = time.perf_counter()
-    try:
-        with progress("images") as callback:
-            for name, sample, result, error in segment_many(
-                readers,
-                rules,
-                n_jobs=jobs,
-                algorithm=solver,
-                device=place,
-                precision=precision,
-            ):
-                try:
-                    if error is not None or sample is None or result is None:
-                        raise error or ValueError("it could not be read")
-                    found = None
-                    if sample.truth is not None:
-                        found = count(match(result.maps, sample.truth, *compared))
-                    if writer is not None:
-                        writer.write(sample, result.maps)
-                except Exception as wrong:
-                    failed[name] = " ".join(str(wrong).split()) or type(wrong).__name__
-                    if writer is not None:
-                        writer.discard(name)
-                    continue
-                finally:
-                    if callback is not None:
-                        callback("images", done + len(failed), len(readers))
-                if found is not None:
-                    counts, scored = counts + found, scored + 1
-                done += 1
-                instances += result.n_instances
-    except KeyboardInterrupt:
-        if writer is not None:
-            writer.close()
-        kept = "nothing was written" if writer is None else f"{done} images are finished in {output}"
-        typer.echo(f"clusterfug: interrupted; {kept}", err=True)
-        raise SystemExit(130) from None
+    outcomes = segment_many(
+        readers, rules, n_jobs=jobs, algorithm=solver, device=place, precision=precision.value
+    )
+    tally.add_all(outcomes, len(readers))
     seconds = time.perf_counter() - start
-    if writer is not None:
-        writer.close()
-    scores = quality(counts, *compared) if scored else None
+    scores = quality_of_counts(tally.counts, *tally.compared) if tally.scored else None
     if as_json:
-        about = {
-            "images": done,
-            "scored": scored,
-            "failed": failed,
-            "instances": instances,
-            "threshold": {str(c): value for c, value in rules.thresholds.items()},
-            "algorithm": algorithm,
-            "device": place,
-            "seconds": seconds,
-            "quality": None if scores is None else scores.as_dict(),
-            "output": None if output is None else str(output),
-        }
-        typer.echo(json.dumps(about))
-    elif done:
-        _print(done, instances, seconds, output)
+        thresholds = {str(c): value for c, value in rules.thresholds.items()}
+        about = {"images": tally.done, "scored": tally.scored, "failed": tally.failed}
+        about |= {"instances": tally.instances, "threshold": thresholds, "algorithm": algorithm}
+        about |= {"device": place, "seconds": seconds, "quality": scores and scores.as_dict()}
+        print_json(about | {"output": output})
+    elif tally.done:
+        _print(tally, seconds, output)
         if scores is not None:
             _print_quality(scores, {} if truths is None else truths.names)
-            if scored < done:
-                console().print(f"\nof {scored} of {done} images: the others have no truth")
-    for name, message in failed.items():
-        typer.echo(f"clusterfug: error: {name}: {message}", err=True)
-    if failed:
-        kept = f"; the other {done} are finished" if done else ""
-        typer.echo(f"clusterfug: {len(failed)} of {len(readers)} images failed{kept}", err=True)
-        raise typer.Exit(2)
+            if tally.scored < tally.done:
+                console().print(f"\nof {tally.scored} of {tally.done} images: the others have no truth")
+    tally.report_failures(len(readers))
 
 
-def _print(
-    done: int,
-    instances: int,
-    seconds: float,
-    output: Path | None,
-) -> None:
-    table = plain_table()
-    table.add_row("images", f"{done:,}")
-    table.add_row("instances", f"{instances:,}")
-    table.add_row("seconds", f"{seconds:.2f}")
-    table.add_row("results", Text(str(output)) if output else "not written; -o FOLDER writes them")
-    console().print(table)
+def _solver(
+    graph: PixelGraph, device: str, jobs: int | None, algorithm: str, seed: int, **settings: Any
+) -> tuple["Solver", str]:
+    """Return the solver and the device, or raise an error for options that contradict each other."""
+    from clusterfug import checks
+    from clusterfug.execution.torch.device import choose_device, is_given
+    from clusterfug.solvers import make_solver, names
+
+    is_grid = graph == PixelGraph.grid
+    checks.one_of(f"algorithm for --graph {graph}", algorithm, names("graph" if is_grid else "features"))
+    checks.count("--seed", seed, 0)
+    solver = make_solver(algorithm, random_state=seed, **settings)
+    if jobs is not None:
+        checks.count("--jobs", jobs)
+        if is_given(device):
+            raise ValueError("--jobs is for the CPU: leave it out with --device")
+    if is_grid and is_given(device):
+        raise ValueError("a graph is solved on the CPU: leave out --device with --graph grid")
+    return solver, "cpu" if is_grid else str(choose_device(device, solver) or "cpu")
+
+
+@dataclass
+class Tally:
+    """Counts over the images that are segmented so far, which it compares with the truth and writes."""
+
+    rules: "Rules"
+    writer: "SegmentationWriter | None"
+    done: int = 0
+    instances: int = 0
+    scored: int = 0
+    counts: Any = 0  # true and false positives, by class
+    failed: dict[str, str] = field(default_factory=dict)  # reasons by name
+
+    @property
+    def compared(self) -> tuple[Any, Any]:
+        """Thing and stuff classes that are compared with the truth."""
+        return self.rules.things, self.rules.stuff or ()
+
+    def add_all(self, outcomes: Iterable["Outcome"], total: int) -> None:
+        """Add images as they are finished. After Ctrl-C the finished ones are kept."""
+        try:
+            with progress("images") as callback:
+                for outcome in outcomes:
+                    try:
+                        self._add(outcome)
+                    except Exception as error:
+                        self.failed[outcome.name] = " ".join(str(error).split()) or type(error).__name__
+                        if self.writer is not None:
+                            self.writer.discard(outcome.name)
+                    if callback is not None:
+                        callback("images", self.done + len(self.failed), total)
+        except KeyboardInterrupt:
+            kept = "nothing was written"
+            if self.writer is not None:
+                self.writer.close()
+                kept = f"{self.done} images are finished in {self.writer.folder}"
+            typer.echo(f"clusterfug: interrupted; {kept}", err=True)
+            raise SystemExit(130) from None
+        if self.writer is not None:
+            self.writer.close()
+
+    def _add(self, outcome: "Outcome") -> None:
+        from clusterfug.segmentation.quality import count_matches, match_segments
+
+        _, sample, result, error = outcome
+        if error is not None or sample is None or result is None:
+            raise error or ValueError("it could not be read")
+        found = None
+        if sample.truth is not None:
+            found = count_matches(match_segments(result.maps, sample.truth, *self.compared))
+        if self.writer is not None:
+            self.writer.write(sample, result.maps)
+        if found is not None:
+            self.counts, self.scored = self.counts + found, self.scored + 1
+        self.done += 1
+        self.instances += result.n_instances
+
+    def report_failures(self, total: int) -> None:
+        """Print one line for each image that failed, and exit with code 2 if there is any."""
+        for name, message in self.failed.items():
+            typer.echo(f"clusterfug: error: {name}: {message}", err=True)
+        if self.failed:
+            kept = f"; the other {self.done} are finished" if self.done else ""
+            typer.echo(f"clusterfug: {len(self.failed)} of {total} images failed{kept}", err=True)
+            raise typer.Exit(2)
+
+
+def _print(tally: Tally, seconds: float, output: Path | None) -> None:
+    rows = {"images": f"{tally.done:,}", "instances": f"{tally.instances:,}", "seconds": f"{seconds:.2f}"}
+    console().print(facts(rows | {"results": str(output or "not written; -o FOLDER writes them")}))
 
 
 def _print_quality(found: "PanopticQuality", names: dict[int, str]) -> None:
-    scores = Table(box=None, pad_edge=False)
-    scores.add_column("class")
-    for heading in ("PQ", "SQ", "RQ", "TP", "FP", "FN"):
-        scores.add_column(heading, justify="right")
+    table = figures("class", "PQ", "SQ", "RQ", "TP", "FP", "FN")
+    table.columns[0].justify = "left"
     rows = {names.get(c, f"class {c}"): row for c, row in found.classes.items()}
     means = {"things": found.things, "stuff": found.stuff, "all": found.all}
     for name, row in (rows if len(rows) == 1 else rows | means).items():
         if row.tp + row.fp + row.fn:
             shares = (f"{100 * value:.1f}" for value in (row.pq, row.sq, row.rq))
-            scores.add_row(name, *shares, *(f"{value:,}" for value in (row.tp, row.fp, row.fn)))
+            table.add_row(name, *shares, *(f"{value:,}" for value in (row.tp, row.fp, row.fn)))
     console().print()
-    console().print(scores)
+    console().print(table)
 
 
 def _ids(option: str, text: str) -> list[int]:
@@ -300,7 +288,7 @@ def _ids(option: str, text: str) -> list[int]:
 
 
 def _thresholds(text: str, things: Iterable[int]) -> dict[int, float]:
-    """One per thing class: the part without an ID is for those that are not named."""
+    """Return one threshold per thing class; the part without an ID is for those that are not named."""
     try:
         parts = [part.split("=") for part in text.split(",")]
         default = [float(part[0]) for part in parts if len(part) == 1]

@@ -1,1 +1,1 @@
-"""Merging: each algorithm takes a problem and returns its contraction history."""
+"""Contraction: each algorithm takes a problem and returns its contraction history."""

@@ -1,10 +1,10 @@
 """GAEC on explicit graphs (Algorithm 1): contract the edge of largest cost until none attracts.
 
-Attractive edges wait in a heap; an entry that no longer describes its edge is dropped when it comes
-up. A contraction walks the shorter of the two adjacency lists and finds parallel edges in a hash
-table of node pairs, so an edge is moved O(log n) times. Equal costs are decided by the names of nodes,
-their lowest items: a node that gets a lower name keeps its entries in the heap, and queues its edges
-anew only when a tie has to be decided.
+Attractive edges are in a heap; an entry that no longer describes its edge is removed when it is the first.
+A contraction moves the edges of the shorter of the two adjacency lists and finds parallel edges in a hash
+table of node pairs, so an edge is moved O(log n) times. Ties between equal costs go to the lowest items of
+the nodes. A node whose lowest item changes keeps its entries in the heap; its edges are inserted again only
+when a tie has to be decided.
 """
 
 from typing import Any, NamedTuple
@@ -12,38 +12,39 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.contraction.history import record
+from clusterfug.contraction.history import record_merge
 from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress, kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.result import MERGE
 
-_WORK = 1_000_000  # heap and adjacency operations per kernel call: a fraction of a second
-FINISHED, INTERRUPTED, HEAP_FULL = range(3)
+_WORK_PER_CALL = 1_000_000  # heap and adjacency operations per kernel call: a fraction of a second
 
-# Counters of a contraction, in Graph.counts.
-MERGES, HEAP, RENAMED = range(3)
+# Why `contract_edges` returns.
+FINISHED, OUT_OF_WORK, HEAP_FULL = range(3)
+# Indices into GraphContraction.counts.
+N_MERGES, HEAP_SIZE, N_OUTDATED = range(3)
 
 
-class Graph(NamedTuple):
-    """A graph under contraction. A node lives in the slot of one of its items; `lowest` names it."""
+class GraphContraction(NamedTuple):
+    """A graph under contraction. Every node is in the slot of one of its items."""
 
-    ends: Ints  # (m, 2) slots of an edge's two ends; -1 for an edge that is gone
+    ends: Ints  # (m, 2) slots of the two ends of an edge; the first is -1 once the edge is gone
     costs: Floats  # (m,)
     head: Ints  # (n,) first half-edge of a slot; half-edge 2 e + s is end s of edge e
     following: Ints  # (2 m,) next half-edge in the same slot, -1 at the end
     degree: Ints  # (n,)
     lowest: Ints  # (n,) lowest item of the node in a slot
-    keys: Ints  # hash table of node pairs, open addressing; -1 for an empty place
+    keys: Ints  # hash table of node pairs with open addressing; -1 for an empty position
     edges: Ints  # hash table: the edge of a pair
-    renamed: Ints  # (n,) stack of slots whose edges are in the heap under an old name
-    is_renamed: Ints  # (n,)
+    outdated: Ints  # (n,) stack of slots whose entries in the heap have a former lowest item
+    is_outdated: Ints  # (n,) whether the slot is on the stack
     merges: Any  # (n,) MERGE records
-    counts: Ints
+    counts: Ints  # (3,)
 
 
-class Heap(NamedTuple):
-    """Largest cost first, then the smaller lowest item, then the other."""
+class EdgeHeap(NamedTuple):
+    """Entries in order of decreasing cost, then of the lowest items of both ends, the lower one first."""
 
     costs: Floats
     low: Ints
@@ -54,52 +55,50 @@ class Heap(NamedTuple):
 def gaec(
     ends: NDArray[np.int64], costs: NDArray[np.float64], n: int, progress: Progress | None = None
 ) -> NDArray[np.void]:
-    """The contraction history of a simple graph: no loops, no parallel edges."""
+    """Return the contraction history of a simple graph: no loops, no parallel edges."""
     m = len(costs)
-    places = 1 << max(4, (2 * m).bit_length())
-    graph = Graph(
+    capacity = 1 << max(4, (2 * m).bit_length())
+    graph = GraphContraction(
         ends=ends.astype(np.int32),
         costs=costs.astype(np.float64),
         head=np.full(n, -1, dtype=np.int32),
         following=np.full(2 * m, -1, dtype=np.int32),
         degree=np.bincount(ends.ravel(), minlength=n).astype(np.int32),
         lowest=np.arange(n, dtype=np.int32),
-        keys=np.full(places, -1, dtype=np.int64),
-        edges=np.empty(places, dtype=np.int32),
+        keys=np.full(capacity, -1, dtype=np.int64),
+        edges=np.empty(capacity, dtype=np.int32),
         merges=np.empty(n, dtype=MERGE),
-        renamed=np.empty(n, dtype=np.int32),
-        is_renamed=np.zeros(n, dtype=np.bool_),
+        outdated=np.empty(n, dtype=np.int32),
+        is_outdated=np.zeros(n, dtype=np.bool_),
         counts=np.zeros(3, dtype=np.int64),
     )
-    heap = _heap(int(np.count_nonzero(costs > 0)) + n + 16)
-    for start in range(0, m, _WORK):
-        add_edges(graph, heap, start, min(m, start + _WORK))
-    while (status := contract(graph, heap, _WORK)) != FINISHED:
-        threads.look()
+    heap = _empty_heap(int(np.count_nonzero(costs > 0)) + n + 16)
+    for start in range(0, m, _WORK_PER_CALL):
+        add_edges(graph, heap, start, min(m, start + _WORK_PER_CALL))
+    while (status := contract_edges(graph, heap, _WORK_PER_CALL)) != FINISHED:
+        threads.check_stop()
         if status == HEAP_FULL:
             drop_stale(graph, heap)
-            if 2 * graph.counts[HEAP] > len(heap.costs) - 2 * m:
-                heap = _grown(heap, int(graph.counts[HEAP]), 2 * m)
+            if 2 * graph.counts[HEAP_SIZE] > len(heap.costs) - 2 * m:
+                heap = _enlarged(heap, max(2 * len(heap.costs), int(graph.counts[HEAP_SIZE]) + 2 * m))
         if progress is not None:
-            progress("contraction", int(graph.counts[MERGES]), n)
-    return graph.merges[: graph.counts[MERGES]].copy()
+            progress("contraction", int(graph.counts[N_MERGES]), n)
+    return graph.merges[: graph.counts[N_MERGES]].copy()
 
 
-def _heap(size: int) -> Heap:
-    return Heap(np.empty(size), *(np.empty(size, dtype=np.int32) for _ in range(3)))
+def _empty_heap(size: int) -> EdgeHeap:
+    return EdgeHeap(np.empty(size), *(np.empty(size, dtype=np.int32) for _ in range(3)))
 
 
-def _grown(heap: Heap, used: int, least: int) -> Heap:
-    larger = _heap(max(2 * len(heap.costs), used + least))
-    for new, old in zip(larger, heap, strict=True):
-        new[:used] = old[:used]
-    return larger
+def _enlarged(heap: EdgeHeap, size: int) -> EdgeHeap:
+    return EdgeHeap(*(np.resize(array, size) for array in heap))
 
 
 @kernel
-def add_edges(graph: Graph, heap: Heap, start: int, stop: int) -> None:
+def add_edges(graph: GraphContraction, heap: EdgeHeap, start: int, stop: int) -> None:
+    """Enter edges start..stop-1 into the hash table, the adjacency lists and the heap."""
     for e in range(start, stop):
-        store(graph, graph.ends[e, 0], graph.ends[e, 1], e)
+        add_pair(graph, graph.ends[e, 0], graph.ends[e, 1], e)
         for side in range(2):
             slot = graph.ends[e, side]
             graph.following[2 * e + side] = graph.head[slot]
@@ -109,101 +108,100 @@ def add_edges(graph: Graph, heap: Heap, start: int, stop: int) -> None:
 
 
 @kernel
-def contract(graph: Graph, heap: Heap, work: int) -> int:
-    """Contract until no edge attracts, `work` operations are done or the heap may overflow."""
+def contract_edges(graph: GraphContraction, heap: EdgeHeap, work: int) -> int:
+    """Contract until no edge attracts, `work` operations are done or the heap is full. Return which."""
     counts = graph.counts
     while work > 0:
-        if counts[HEAP] == 0:
+        if counts[HEAP_SIZE] == 0:
             return FINISHED
         work -= 1
         e = heap.edges[0]
-        if not is_alive(graph, heap, 0):
+        if not has_current_cost(graph, heap, 0):
             pop(graph, heap)
             continue
-        room = heap.costs.shape[0] - counts[HEAP]
-        if is_tied(graph, heap):
-            if counts[RENAMED] > 0:
-                slot = graph.renamed[counts[RENAMED] - 1]
-                if room < graph.degree[slot]:
-                    return HEAP_FULL
-                counts[RENAMED] -= 1
-                graph.is_renamed[slot] = False
-                work -= graph.degree[slot]
-                queue_edges(graph, heap, slot)
-                continue
-            if not is_named(graph, heap, 0):  # it is in the heap under its name, too
-                pop(graph, heap)
-                continue
+        room = heap.costs.shape[0] - counts[HEAP_SIZE]
+        # Without outdated slots, the first entry has the present lowest items: former ones were larger.
+        if counts[N_OUTDATED] > 0 and is_tied(graph, heap):
+            slot = graph.outdated[counts[N_OUTDATED] - 1]
+            if room < graph.degree[slot]:
+                return HEAP_FULL
+            counts[N_OUTDATED] -= 1
+            graph.is_outdated[slot] = False
+            work -= graph.degree[slot]
+            push_edges(graph, heap, slot)
+            continue
         a, b = graph.ends[e]
         if graph.degree[a] < graph.degree[b]:
             a, b = b, a
         if room < graph.degree[b]:
             return HEAP_FULL
-        low, high = names_of(graph, e)
-        record(graph.merges[counts[MERGES]], low, high, graph.costs[e])
-        counts[MERGES] += 1
+        low, high = lowest_items(graph, e)
+        record_merge(graph.merges[counts[N_MERGES]], low, high, graph.costs[e])
+        counts[N_MERGES] += 1
         pop(graph, heap)
-        remove(graph, a, b)
+        remove_pair(graph, a, b)
         graph.ends[e, 0] = -1
         graph.degree[a] -= 1
         if graph.lowest[b] < graph.lowest[a]:
             graph.lowest[a] = graph.lowest[b]
-            if not graph.is_renamed[a]:
-                graph.is_renamed[a] = True
-                graph.renamed[counts[RENAMED]] = a
-                counts[RENAMED] += 1
+            if not graph.is_outdated[a]:
+                graph.is_outdated[a] = True
+                graph.outdated[counts[N_OUTDATED]] = a
+                counts[N_OUTDATED] += 1
         work -= graph.degree[b]
         move_edges(graph, heap, b, a)
         graph.degree[b] = 0
         graph.head[b] = -1
-    return INTERRUPTED
+    return OUT_OF_WORK
 
 
 @kernel
-def names_of(graph: Graph, e: int) -> tuple[int, int]:
-    """The names of the ends of an edge, lower first."""
+def lowest_items(graph: GraphContraction, e: int) -> tuple[int, int]:
+    """Return the lowest items of the two ends of an edge, the lower one first."""
     a, b = graph.lowest[graph.ends[e, 0]], graph.lowest[graph.ends[e, 1]]
     return min(a, b), max(a, b)
 
 
 @kernel
-def is_alive(graph: Graph, heap: Heap, at: int) -> bool:
-    """Whether the edge of an entry exists and costs what the entry says."""
+def has_current_cost(graph: GraphContraction, heap: EdgeHeap, at: int) -> bool:
+    """Return whether the edge of an entry still exists and has the cost of the entry."""
     e = heap.edges[at]
     return graph.ends[e, 0] >= 0 and heap.costs[at] == graph.costs[e]
 
 
 @kernel
-def is_named(graph: Graph, heap: Heap, at: int) -> bool:
-    """Whether an entry carries the present names of the ends of its edge."""
-    low, high = names_of(graph, heap.edges[at])
+def has_current_items(graph: GraphContraction, heap: EdgeHeap, at: int) -> bool:
+    """Return whether an entry has the present lowest items of the ends of its edge."""
+    low, high = lowest_items(graph, heap.edges[at])
     return heap.low[at] == low and heap.high[at] == high
 
 
 @kernel
-def is_tied(graph: Graph, heap: Heap) -> bool:
-    """Whether another entry costs as much as the first."""
-    size = graph.counts[HEAP]
+def is_tied(graph: GraphContraction, heap: EdgeHeap) -> bool:
+    """Return whether another entry has the same cost as the first."""
+    size = graph.counts[HEAP_SIZE]
     return (size > 1 and heap.costs[1] == heap.costs[0]) or (size > 2 and heap.costs[2] == heap.costs[0])
 
 
 @kernel
-def drop_stale(graph: Graph, heap: Heap) -> None:
-    """Keep the entries that are alive and, where no renamed node waits, carry present names."""
-    size = graph.counts[HEAP]
+def drop_stale(graph: GraphContraction, heap: EdgeHeap) -> None:
+    """Remove the entries of former costs and, if no slot is outdated, those of former lowest items."""
+    size = graph.counts[HEAP_SIZE]
     kept = 0
     for at in range(size):
-        if is_alive(graph, heap, at) and (graph.counts[RENAMED] > 0 or is_named(graph, heap, at)):
-            swap(heap, at, kept)
+        if has_current_cost(graph, heap, at) and (
+            graph.counts[N_OUTDATED] > 0 or has_current_items(graph, heap, at)
+        ):
+            swap_entries(heap, at, kept)
             kept += 1
-    graph.counts[HEAP] = 0
-    for _ in range(kept):
-        graph.counts[HEAP] += 1
-        sift_up(heap, graph.counts[HEAP] - 1)
+    graph.counts[HEAP_SIZE] = kept
+    for at in range(kept):
+        sift_up(heap, at)
 
 
 @kernel
-def queue_edges(graph: Graph, heap: Heap, slot: int) -> None:
+def push_edges(graph: GraphContraction, heap: EdgeHeap, slot: int) -> None:
+    """Insert the attractive edges of a slot into the heap."""
     half = graph.head[slot]
     while half >= 0:
         e = half >> 1
@@ -213,15 +211,15 @@ def queue_edges(graph: Graph, heap: Heap, slot: int) -> None:
 
 
 @kernel
-def move_edges(graph: Graph, heap: Heap, source: int, target: int) -> None:
-    """Give the edges of one slot to another; costs of edges that become parallel add."""
+def move_edges(graph: GraphContraction, heap: EdgeHeap, source: int, target: int) -> None:
+    """Move the edges of one slot to another; the costs of parallel edges add."""
     half = graph.head[source]
     while half >= 0:
         e, side = half >> 1, half & 1
         after = graph.following[half]
         if graph.ends[e, 0] >= 0:
             other = graph.ends[e, 1 - side]
-            remove(graph, source, other)
+            remove_pair(graph, source, other)
             parallel = edge_between(graph, target, other)
             if parallel >= 0:
                 graph.costs[parallel] += graph.costs[e]
@@ -230,7 +228,7 @@ def move_edges(graph: Graph, heap: Heap, source: int, target: int) -> None:
                 e = parallel
             else:
                 graph.ends[e, side] = target
-                store(graph, target, other, e)
+                add_pair(graph, target, other, e)
                 graph.following[half] = graph.head[target]
                 graph.head[target] = half
                 graph.degree[target] += 1
@@ -243,7 +241,8 @@ def move_edges(graph: Graph, heap: Heap, source: int, target: int) -> None:
 
 
 @kernel
-def is_before(heap: Heap, s: int, t: int) -> bool:
+def is_before(heap: EdgeHeap, s: int, t: int) -> bool:
+    """Return whether the entry at position s precedes the one at position t."""
     if heap.costs[s] != heap.costs[t]:
         return heap.costs[s] > heap.costs[t]
     if heap.low[s] != heap.low[t]:
@@ -252,7 +251,7 @@ def is_before(heap: Heap, s: int, t: int) -> bool:
 
 
 @kernel
-def swap(heap: Heap, s: int, t: int) -> None:
+def swap_entries(heap: EdgeHeap, s: int, t: int) -> None:
     heap.costs[s], heap.costs[t] = heap.costs[t], heap.costs[s]
     heap.low[s], heap.low[t] = heap.low[t], heap.low[s]
     heap.high[s], heap.high[t] = heap.high[t], heap.high[s]
@@ -260,27 +259,30 @@ def swap(heap: Heap, s: int, t: int) -> None:
 
 
 @kernel
-def push(graph: Graph, heap: Heap, e: int) -> None:
-    at = graph.counts[HEAP]
+def push(graph: GraphContraction, heap: EdgeHeap, e: int) -> None:
+    """Insert edge e into the heap."""
+    at = graph.counts[HEAP_SIZE]
     heap.costs[at] = graph.costs[e]
-    heap.low[at], heap.high[at] = names_of(graph, e)
+    heap.low[at], heap.high[at] = lowest_items(graph, e)
     heap.edges[at] = e
-    graph.counts[HEAP] = at + 1
+    graph.counts[HEAP_SIZE] = at + 1
     sift_up(heap, at)
 
 
 @kernel
-def sift_up(heap: Heap, at: int) -> None:
+def sift_up(heap: EdgeHeap, at: int) -> None:
+    """Move the entry at a position up to where it belongs."""
     while at > 0 and is_before(heap, at, (at - 1) >> 1):
-        swap(heap, at, (at - 1) >> 1)
+        swap_entries(heap, at, (at - 1) >> 1)
         at = (at - 1) >> 1
 
 
 @kernel
-def pop(graph: Graph, heap: Heap) -> None:
-    size = graph.counts[HEAP] - 1
-    graph.counts[HEAP] = size
-    swap(heap, 0, size)
+def pop(graph: GraphContraction, heap: EdgeHeap) -> None:
+    """Remove the first entry from the heap."""
+    size = graph.counts[HEAP_SIZE] - 1
+    graph.counts[HEAP_SIZE] = size
+    swap_entries(heap, 0, size)
     at = 0
     while True:
         child = 2 * at + 1
@@ -290,59 +292,60 @@ def pop(graph: Graph, heap: Heap) -> None:
             child += 1
         if not is_before(heap, child, at):
             return
-        swap(heap, child, at)
+        swap_entries(heap, child, at)
         at = child
 
 
-# The hash table: linear probing; removal closes the gap, so there are no tombstones.
+# The hash table has linear probing; removal closes the gap, so there are no tombstones.
 
 
 @kernel
-def key_of(graph: Graph, a: int, b: int) -> np.int64:
+def key_of(graph: GraphContraction, a: int, b: int) -> np.int64:
     return np.int64(min(a, b)) * graph.head.shape[0] + np.int64(max(a, b))
 
 
 @kernel
-def home_of(graph: Graph, key: np.int64) -> np.int64:
-    """Where probing for a key starts; the halves are mixed by factors that do not overflow."""
+def first_position(graph: GraphContraction, key: np.int64) -> np.int64:
+    """Return where probing for a key starts; the halves are mixed by factors that do not overflow."""
     mixed = (key & 0xFFFFFFFF) * 0x5BD1E995 ^ (key >> 32) * 0x45D9F3B5
     return (mixed ^ (mixed >> 29)) & (graph.keys.shape[0] - 1)
 
 
 @kernel
-def place_of(graph: Graph, key: np.int64) -> np.int64:
-    """Where a key is, or the empty place where it would go."""
+def position_of(graph: GraphContraction, key: np.int64) -> np.int64:
+    """Return the position of a key, or the empty position for it."""
     mask = graph.keys.shape[0] - 1
-    at = home_of(graph, key)
+    at = first_position(graph, key)
     while graph.keys[at] >= 0 and graph.keys[at] != key:
         at = (at + 1) & mask
     return at
 
 
 @kernel
-def edge_between(graph: Graph, a: int, b: int) -> int:
-    at = place_of(graph, key_of(graph, a, b))
+def edge_between(graph: GraphContraction, a: int, b: int) -> int:
+    """Return the edge between two slots, -1 if there is none."""
+    at = position_of(graph, key_of(graph, a, b))
     return graph.edges[at] if graph.keys[at] >= 0 else -1
 
 
 @kernel
-def store(graph: Graph, a: int, b: int, e: int) -> None:
+def add_pair(graph: GraphContraction, a: int, b: int, e: int) -> None:
     key = key_of(graph, a, b)
-    at = place_of(graph, key)
+    at = position_of(graph, key)
     graph.keys[at] = key
     graph.edges[at] = e
 
 
 @kernel
-def remove(graph: Graph, a: int, b: int) -> None:
+def remove_pair(graph: GraphContraction, a: int, b: int) -> None:
     mask = graph.keys.shape[0] - 1
-    gap = place_of(graph, key_of(graph, a, b))
+    gap = position_of(graph, key_of(graph, a, b))
     at = gap
     while True:
         at = (at + 1) & mask
         if graph.keys[at] < 0:
             break
-        home = home_of(graph, graph.keys[at])
+        home = first_position(graph, graph.keys[at])
         if (at - home) & mask >= (at - gap) & mask:  # its probe sequence passes through the gap
             graph.keys[gap] = graph.keys[at]
             graph.edges[gap] = graph.edges[at]

@@ -1,4 +1,4 @@
-"""The contraction history: what every algorithm here returns, and the clustering it stands for."""
+"""The contraction history, which every algorithm here returns, and the labels that it describes."""
 
 from typing import Any
 
@@ -10,14 +10,15 @@ from clusterfug.result import number_by_first_appearance
 
 
 @kernel
-def record(merge: Any, i: int, j: int, cost: float) -> None:
+def record_merge(merge: Any, i: int, j: int, cost: float) -> None:
+    """Set the fields of a MERGE record."""
     merge["i"] = i
     merge["j"] = j
     merge["cost"] = cost
 
 
 def labels_of_merges(n: int, merges: NDArray[Any]) -> NDArray[np.int64]:
-    """Labels of n items after a contraction history."""
+    """Return the labels of n items after a contraction history."""
     root = np.arange(n)
     root[merges["j"]] = merges["i"]  # a node is merged into a lower one at most once
     while True:

@@ -1,9 +1,9 @@
-"""GAEC on the complete graph with all costs in memory: the matrix road, n^2 numbers.
+"""GAEC on the complete graph with the n x n matrix of all costs in memory.
 
-The matrix is made by one blocked product over half of all pairs. Contraction adds two rows; nodes keep
-short lists of partners as on the feature road (neighbours/lists.py), and a search reads a row instead of
-scoring features. Columns are never written: of two nodes the row of the newer one is right, and a row that
-is needed again is first brought up to date from the contractions since it was.
+The matrix is computed by a blocked product over half of all pairs. A contraction adds two rows. Nodes have
+the lists of partners of `neighbours/incremental.py`, and a search reads a row instead of scoring features.
+Columns are never written: of two nodes, the row of the newer one is correct, and a row that is needed again
+is first updated by the contractions since its last update.
 """
 
 from typing import Any, NamedTuple
@@ -12,43 +12,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.contraction.greedy import most_attractive
-from clusterfug.contraction.history import record
-from clusterfug.contraction.queue import Queue, largest, queue_of, set_key
+from clusterfug.contraction.history import record_merge
+from clusterfug.contraction.queue import NodeQueue, set_key, uniform_queue
 from clusterfug.execution.jit import Progress, kernel
-from clusterfug.neighbours.exact import Neighbours, insert
-from clusterfug.neighbours.lists import NEVER, Lists, best_or_promise, finish, has_partner, lists_of
-from clusterfug.problems.cost_kernels import Floats
+from clusterfug.neighbours.exact import Neighbours
+from clusterfug.neighbours.incremental import NEVER, NeighbourLists, fill_list, has_partner, initial_lists
+from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.result import MERGE
 
-_SMALL = 4096  # up to here costs are kept in float64 whatever the features are: 128 MiB at most
-_BLOCK = 1024
-_PARTNERS = 5  # kept per node, as on the feature road
-_WORK = 50_000_000  # costs touched per kernel call: a fraction of a second
+_MAX_DOUBLE_ITEMS = 4096  # the costs of at most this many items are in float64 in any case: 128 MiB
+_BLOCK = 1024  # rows of one product
+_N_PARTNERS = 5  # in the list of a node
+_TILE = 32  # rows and columns that are transposed at once
+_WORK_PER_CALL = 50_000_000  # costs read or written per kernel call: a fraction of a second
 
 
-class State(NamedTuple):
-    costs: Floats  # (n, n); a row is right for the moment that its node's list describes, -inf for itself
-    queue: Queue  # at least the cost of a node's best partner; -inf for nodes that are gone
+class MatrixContraction(NamedTuple):
+    """A cost matrix under contraction. The index of a node is its lowest item."""
+
+    costs: Floats  # (n, n); a row is correct for the time of its node's list; -inf on the diagonal
+    nodes: Ints  # (n,) 0..n-1
+    queue: NodeQueue  # upper bound on the cost of a node's best partner; -inf for nodes that are gone
     merges: Any  # (n,) contraction history, MERGE records
 
 
 def matrix_bytes(problem: DenseProblem) -> int:
-    """Memory that `cost_matrix` needs."""
+    """Return the bytes of the result of `cost_matrix`."""
     return problem.n**2 * _dtype(problem).itemsize
 
 
 def _dtype(problem: DenseProblem) -> np.dtype[Any]:
-    """float64 where it costs little or single precision would overflow or vanish."""
+    """Return the dtype of the features, or float64 if n is small or float32 may overflow or underflow."""
     features, weight = problem.rows.features, problem.rows.weight
     size = max(features.max(), -features.min()) * weight.max()
-    if problem.n > _SMALL and size > 1e-10 and problem.largest_cost * problem.n**2 < 1e37:
+    if problem.n > _MAX_DOUBLE_ITEMS and size > 1e-10 and problem.largest_cost * problem.n**2 < 1e37:
         return features.dtype
     return np.dtype(np.float64)
 
 
 def cost_matrix(problem: DenseProblem, progress: Progress | None = None) -> Floats:
-    """All pair costs, (n, n) and symmetric to the last bit, with -inf on the diagonal."""
+    """Return all pair costs, shape (n, n) and exactly symmetric, with -inf on the diagonal."""
     n, dtype = problem.n, _dtype(problem)
     costs = np.empty((n, n), dtype=dtype)
     columns = problem.extended(0, n, dtype.type)
@@ -65,12 +69,11 @@ def cost_matrix(problem: DenseProblem, progress: Progress | None = None) -> Floa
 @kernel
 def mirror(costs: Floats, top: int, bottom: int) -> None:
     """Copy rows top..bottom-1 right of the diagonal to the columns below it, tile by tile."""
-    tile = 32
     n = costs.shape[0]
-    for left in range(top, n, tile):
-        right = min(n, left + tile)
-        for above in range(top, bottom, tile):
-            below = min(bottom, above + tile)
+    for left in range(top, n, _TILE):
+        right = min(n, left + _TILE)
+        for above in range(top, bottom, _TILE):
+            below = min(bottom, above + _TILE)
             for c in range(left, right):
                 for r in range(above, min(below, c)):
                     costs[c, r] = costs[r, c]
@@ -79,88 +82,68 @@ def mirror(costs: Floats, top: int, bottom: int) -> None:
 
 
 def contract_matrix(costs: Floats, progress: Progress | None = None) -> NDArray[np.void]:
-    """The contraction history of GAEC on a matrix of costs, which is used up."""
+    """Return the contraction history of GAEC on a matrix of costs, which is overwritten."""
     n = len(costs)
-    k = min(_PARTNERS, n - 1)
-    lists = lists_of(Neighbours(np.empty((n, k), dtype=np.int64), np.full((n, k), -np.inf)))
-    state = State(
-        costs=costs,
-        queue=queue_of(n, np.inf if k else -np.inf),
-        merges=np.empty(n, dtype=MERGE),
-    )
+    k = min(_N_PARTNERS, n - 1)
+    lists = initial_lists(Neighbours(np.empty((n, k), dtype=np.int64), np.full((n, k), -np.inf)))
+    queue = uniform_queue(n, np.inf if k else -np.inf)
+    state = MatrixContraction(costs, np.arange(n), queue, np.empty(n, dtype=MERGE))
     for start in range(0, n, _BLOCK):
-        fill_all(lists, costs, start, min(n, start + _BLOCK))
+        fill_lists(lists, state, start, min(n, start + _BLOCK))
     done, finished = 0, False
     while not finished:
-        done, finished = contract(lists, state, done, _WORK)
+        done, finished = contract_rows(lists, state, done, _WORK_PER_CALL)
         if progress is not None:
             progress("contraction", done, n)
     return state.merges[:done].copy()
 
 
 @kernel
-def fill_all(lists: Lists, costs: Floats, start: int, stop: int) -> None:
+def fill_lists(lists: NeighbourLists, state: MatrixContraction, start: int, stop: int) -> None:
+    """Make the lists of nodes start..stop-1 at time 0."""
     for u in range(start, stop):
-        fill_from_row(lists, u, costs[u], 0)
+        fill_list(lists, u, state.nodes, state.costs[u], 0, -np.inf)
 
 
 @kernel
-def fill_from_row(lists: Lists, u: int, row: Floats, now: int) -> None:
-    """Make the list of u from its costs to all nodes; -inf where there is none."""
-    stride = 64
-    k = lists.ids.shape[1]
-    length = 0
-    floor = -np.inf
-    for start in range(0, row.shape[0], stride):
-        stop = min(row.shape[0], start + stride)
-        if largest(row[start:stop]) <= floor:
-            continue
-        for v in range(start, stop):
-            if row[v] > floor:
-                if length == k:
-                    floor = max(floor, min(row[v], lists.costs[u, k - 1]))
-                length = insert(lists.ids[u], lists.costs[u], length, v, row[v])
-    finish(lists, u, length, floor, now)
-
-
-@kernel
-def bring_up_to_date(lists: Lists, state: State, u: int, done: int) -> None:
-    """Replay in row u the contractions since its list was made; the list has to be filled next."""
+def update_row(lists: NeighbourLists, state: MatrixContraction, u: int, done: int) -> None:
+    """Apply to row u the contractions since its list was made; the list has to be filled next."""
     row = state.costs[u]
-    for t in range(lists.known[u], done):
+    for t in range(lists.list_time[u], done):
         i, j = state.merges[t]["i"], state.merges[t]["j"]
         row[j] = -np.inf
-        if lists.made[i] == t + 1:  # still the node that was made then
+        if lists.node_time[i] == t + 1:  # the node has not changed since
             row[i] = state.costs[i, u]
 
 
 @kernel
-def contract(lists: Lists, state: State, done: int, work: int) -> tuple[int, bool]:
-    """Contract until no pair attracts or about `work` costs were touched.
+def contract_rows(
+    lists: NeighbourLists, state: MatrixContraction, done: int, work: int
+) -> tuple[int, bool]:
+    """Contract until no pair attracts, or about `work` costs are read or written.
 
-    Returns the number of contractions in all, and whether they are complete.
+    Returns the total number of contractions, and whether no pair attracts any more.
     """
     n = state.costs.shape[0]
     while work > 0:
         u = most_attractive(lists, state.queue)
         if u < 0:
             return done, True
-        bring_up_to_date(lists, state, u, done)
+        update_row(lists, state, u, done)
         work -= 2 * n
         if has_partner(lists, u):
             v, cost = lists.ids[u, lists.head[u]], lists.costs[u, lists.head[u]]
-            bring_up_to_date(lists, state, v, done)
+            update_row(lists, state, v, done)
             i, j = min(u, v), max(u, v)
-            record(state.merges[done], i, j, cost)
+            record_merge(state.merges[done], i, j, cost)
             done += 1
             row = state.costs[i]
             row += state.costs[j]
             row[i] = row[j] = -np.inf
-            lists.made[i] = done
-            lists.made[j] = NEVER
+            lists.node_time[i] = done
+            lists.node_time[j] = NEVER
             set_key(state.queue, j, -np.inf)
             work -= 4 * n
             u = i
-        fill_from_row(lists, u, state.costs[u], done)
-        set_key(state.queue, u, best_or_promise(lists, u))
+        set_key(state.queue, u, fill_list(lists, u, state.nodes, state.costs[u], done, -np.inf))
     return done, False

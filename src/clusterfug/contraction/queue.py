@@ -1,52 +1,49 @@
-"""One number per node, and quickly the largest of all: keys in blocks, with the largest of each block."""
+"""A priority queue of nodes: one key per node in blocks, and the largest key of each block."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from clusterfug.execution.jit import kernel, reduction
+from clusterfug.execution.jit import kernel
+from clusterfug.neighbours.exact import largest_value
 from clusterfug.problems.cost_kernels import Floats
 
-_BLOCK = 256
+_BLOCK = 256  # nodes per block
 
 
-class Queue(NamedTuple):
+class NodeQueue(NamedTuple):
+    """Keys of the nodes 0..n-1."""
+
     keys: Floats  # (n,)
-    tops: Floats  # largest key of each block of _BLOCK nodes
+    tops: Floats  # largest key of each block
 
 
-def queue_of(n: int, key: float) -> Queue:
-    """All nodes at the same key."""
-    return Queue(np.full(n, key), np.full(-(-n // _BLOCK), key))
-
-
-@reduction
-def largest(values: Floats) -> float:
-    top = values[0]
-    for t in range(values.shape[0]):
-        top = max(top, values[t])
-    return top
+def uniform_queue(n: int, key: float) -> NodeQueue:
+    """Return a queue in which all nodes have the same key."""
+    return NodeQueue(np.full(n, key), np.full(-(-n // _BLOCK), key))
 
 
 @kernel
-def set_key(queue: Queue, u: int, key: float) -> None:
+def set_key(queue: NodeQueue, u: int, key: float) -> None:
+    """Change the key of node u."""
     block = u // _BLOCK
     before = queue.keys[u]
     queue.keys[u] = key
     if key >= queue.tops[block]:
         queue.tops[block] = key
     elif before == queue.tops[block]:
-        queue.tops[block] = largest(queue.keys[block * _BLOCK : (block + 1) * _BLOCK])
+        queue.tops[block] = largest_value(queue.keys[block * _BLOCK : (block + 1) * _BLOCK])
 
 
 @kernel
-def largest_key(queue: Queue) -> float:
-    return largest(queue.tops)
+def largest_key(queue: NodeQueue) -> float:
+    """Return the largest key of all nodes."""
+    return largest_value(queue.tops)
 
 
 @kernel
-def next_at(queue: Queue, key: float, start: int) -> int:
-    """The lowest node from `start` on with this key, the largest of all; -1 for none."""
+def first_with_key(queue: NodeQueue, key: float, start: int) -> int:
+    """Return the lowest node >= `start` with this key, the largest of all; -1 if there is none."""
     n = queue.keys.shape[0]
     u = start
     while u < n:

@@ -19,18 +19,17 @@ if TYPE_CHECKING:
 
 #: Neighbours per item by default; of few items two thirds at most.
 N_NEIGHBORS = 100
-MIN_SHARE_OF_SQUARE = (
-    0.01  # share of the similarity to itself that an item's similarity to its neighbours is at least
-)
-_BLOCK_ROWS = 4096  # items per block
-NEAREST_PART = 10  # the nearest tenth of the neighbours
+#: The similarity of an item to its neighbours counts as at least this share of that to itself.
+MIN_SIMILARITY_SHARE = 0.01
+NEAREST_FRACTION = 10  # contrast compares the nearest tenth of the neighbours with all of them
+_BLOCK_ROWS = 4096
 
 
 class Neighbourhood(NamedTuple):
     """How similar items are to the items nearest to them."""
 
-    similarity: NDArray[np.float64]  # (n,) mean similarity, and at least a hundredth of that to itself
-    contrast: float  # how many times more similar the nearest tenth of the neighbours is
+    similarity: NDArray[np.float64]  # (n,) mean similarity to the neighbours
+    contrast: float  # similarity to the nearest tenth of the neighbours, over that to all of them
     squares: NDArray[np.float64]  # (n,) similarity to itself
 
 
@@ -47,27 +46,27 @@ def neighbourhood(
     if device is None:
         means, nearer, squares = _on_host(features, weight, present, m)
     else:
-        from clusterfug.execution.torch.neighbourhood import on_device
+        from clusterfug.execution.torch.neighbourhood import neighbour_means
 
-        means, nearer, squares = on_device(features, weight, present, m, device)
+        means, nearer, squares = neighbour_means(features, weight, present, m, device)
     similarity, own = np.zeros(len(weight)), np.zeros(len(weight))
-    similarity[present], own[present] = np.maximum(means, MIN_SHARE_OF_SQUARE * squares), squares
+    similarity[present], own[present] = np.maximum(means, MIN_SIMILARITY_SHARE * squares), squares
     total = (weight * similarity).sum()
-    nearest = (weight[present] * np.maximum(nearer, MIN_SHARE_OF_SQUARE * squares)).sum()
+    nearest = (weight[present] * np.maximum(nearer, MIN_SIMILARITY_SHARE * squares)).sum()
     return Neighbourhood(similarity, float(nearest / total) if total > 0 else 1.0, own)
 
 
 def _on_host(
     features: NDArray[Any], weight: NDArray[np.float64], present: NDArray[np.int64], m: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Mean similarities to m neighbours and to the nearest of them, and squares, of the items present."""
-    from clusterfug.neighbours.exact import nearest
+    """Return mean similarities to m neighbours and to the nearest of them, and the squared lengths."""
+    from clusterfug.neighbours.exact import exact_neighbours
     from clusterfug.problems.dense import DenseProblem
 
     problem = DenseProblem(features if len(present) == len(features) else features[present], 0.0)
     weight = weight[present]
     squares = problem.own_costs[0]
-    ids, similarities = nearest(problem, m)
+    ids, similarities = exact_neighbours(problem, m)
     copies = np.maximum(weight - 1, 0.0)
     means, nearer = np.empty(problem.n), np.empty(problem.n)
     for part in threads.slices(problem.n, _BLOCK_ROWS):
@@ -77,26 +76,26 @@ def _on_host(
 
 
 def as_items(weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights of 1 or more on average: items, not shares of a whole."""
+    """Return weights scaled up to a mean of 1 or more: numbers of items, not fractions."""
     return weight * max(1.0, np.count_nonzero(weight) / weight.sum())
 
 
 def near(m: int) -> int:
-    """How many of m neighbours are the nearest."""
-    return -(-m // NEAREST_PART)
+    """Return how many of m neighbours are the nearest tenth, rounded up."""
+    return -(-m // NEAREST_FRACTION)
 
 
 def mean_of_nearest(similarities: Any, counts: Any, copies: Any, squares: Any, m: int) -> Any:
-    """Mean similarity of every row to its m nearest items; of arrays or of tensors.
+    """Return the mean similarity of every row to its m nearest items; for arrays and for tensors.
 
-    A neighbour counts as often as `counts` says, and an item of weight w is w - 1 neighbours of itself, so
-    that an item of weight 3 is as good as three items.
+    Neighbour j counts `counts[j]` times, and an item of weight w is w - 1 neighbours of itself, so that an
+    item of weight 3 is equivalent to three items.
     """
     if similarities.shape[1] == 0:  # it is the only item
         return squares
     nearer = similarities > squares[:, None]  # than the item is to itself
     room = m - (counts.cumsum(1) - counts) - copies[:, None] * ~nearer
-    used = counts - (counts - room.clip(0)).clip(0)  # as many of them as there is room for
+    used = counts - (counts - room.clip(0)).clip(0)  # as many of them as m allows
     own = copies - (copies - (m - (counts * nearer).sum(1)).clip(0)).clip(0)
     return (own * squares + (used * similarities).sum(1)) / (own + used.sum(1))
 
@@ -108,7 +107,7 @@ def local_alpha(
     n_neighbors: int | None = None,
     sample_weight: Any = None,
 ) -> NDArray[np.float64]:
-    """The affinity strengths behind ``threshold="local"``, one per item.
+    """Return the affinity strengths of ``threshold="local"``, one per item.
 
     With s_i the mean similarity (inner product) of item i to its nearest items, alpha_i is
     sqrt(strictness * s_i): the pair i, j is neutral where its similarity is `strictness` times the
@@ -122,15 +121,15 @@ def local_alpha(
         Larger gives more clusters. Above 1, items must be more similar than neighbours are on average:
         for clusters of far fewer items than `n_neighbors`.
     n_neighbors : int, optional
-        How many nearest items are asked: 100 by default, or two thirds of the items if that is less.
+        Nearest items to average over: 100 by default, or two thirds of the items if that is less.
     sample_weight : array of shape (n,), optional
         A neighbour of weight w counts as w neighbours. Items of weight 0 are neighbours of no item.
 
     Returns
     -------
     float64 array of shape (n,)
-        s_i counts as a hundredth of the item's squared length at least, so that
-        an isolated item has a positive threshold, too. A row of zeros, or of weight 0, has alpha 0.
+        s_i counts as at least a hundredth of the item's squared length, so that an isolated item has a
+        positive threshold, too. A row of zeros, or of weight 0, has alpha 0.
 
     Examples
     --------

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Share of the mean similarity to its neighbours at which an item is neutral, by default.
 STRICTNESS = 0.6
+#: What `CostModel.settings` has in place of one number per item.
+PER_ITEM = "per item"
 
 
 class Column(NamedTuple):
@@ -48,9 +50,9 @@ class CostModel(ABC):
         return self
 
     def settings(self) -> dict[str, Any]:
-        """Return name and parameters as JSON values; a parameter per item is `"per item"`."""
+        """Return name and parameters as JSON values; a parameter per item is `PER_ITEM`."""
         return {"name": self.name} | {
-            key: "per item" if isinstance(value, np.ndarray) else value
+            key: PER_ITEM if isinstance(value, np.ndarray) else value
             for key, value in asdict(self).items()  # type: ignore[call-overload]
         }
 
@@ -66,8 +68,7 @@ class Threshold(CostModel):
         object.__setattr__(self, "value", checks.number("threshold", self.value))
 
     def column(self, features: Any, weight: NDArray[np.float64], device: Any = None) -> Column:
-        """A column of ones with signature -threshold: the same costs as with the square root of the
-        threshold and signature -1, without the rounding of a square root."""
+        """Return ones with signature -threshold, which needs no (rounded) square root of the threshold."""
         return Column(np.ones(len(features)), -self.value)
 
 
@@ -81,8 +82,9 @@ class Alpha(CostModel):
 
     def __post_init__(self) -> None:
         checks.one_of("prefer", self.prefer, ("small", "large"))
-        if np.ndim(checks.on_host(self.alpha)) == 0:
-            object.__setattr__(self, "alpha", checks.number("alpha", self.alpha, 0.0))
+        alpha = checks.numeric("alpha", self.alpha)
+        value = checks.number("alpha", alpha.item(), 0.0) if alpha.ndim == 0 else alpha
+        object.__setattr__(self, "alpha", value)
 
     def column(self, features: Any, weight: NDArray[np.float64], device: Any = None) -> Column:
         values = checks.per_item("alpha", self.alpha, len(features))
@@ -218,7 +220,7 @@ def from_settings(settings: dict[str, Any]) -> CostModel:
     name = parameters.pop("name", None)
     if name not in known:
         raise ValueError(f"unknown cost model {name!r}: choose one of {', '.join(known)}")
-    if "per item" in parameters.values():
+    if PER_ITEM in parameters.values():
         raise ValueError("the costs have one number per item, which is not stored: give alpha again")
     return known[name](**parameters)
 

@@ -1,7 +1,7 @@
 """Preprocessing of features: centring, and scaling of rows to length 1.
 
 `Preprocessing` is the value that problems, results and label files carry; the functions apply it to arrays.
-Tensors are preprocessed by `execution/torch/preprocessing.py`, parts of files by the tasks of a shard.
+Tensors are preprocessed by `execution/torch/preprocessing.py`, parts of files by `execution/sharded`.
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from clusterfug import checks
 
 METRICS = ("cosine", "inner_product")
 
-_BLOCK_BYTES = 1 << 24
 #: Items share a common part if it has more than this share of their squared length.
 MIN_COMMON_SHARE = 0.25
-_COPIES = 1e-12  # relative rounding of a mean of equal rows
+_MEAN_ROUNDING = 1e-12  # relative rounding error of a mean of equal rows
+_BLOCK_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ AS_GIVEN = Preprocessing("inner_product")
 
 
 def mean_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """The (weighted) mean row."""
+    """Return the (weighted) mean row."""
     return sum_feature(X, weight) / (len(X) if weight is None else weight.sum())
 
 
 def sum_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """The (weighted) sum of the rows, in float64 block by block."""
+    """Return the (weighted) sum of the rows, in float64 block by block."""
     total = np.zeros(X.shape[1])
     for start, stop in _blocks(X):
         block = X[start:stop]
@@ -62,9 +62,9 @@ def sum_feature(X: NDArray[Any], weight: NDArray[np.float64] | None = None) -> N
 
 
 def prepare(X: NDArray[Any], metric: str, mean: NDArray[np.float64] | None = None) -> NDArray[Any]:
-    """Validated features less their mean (if one is given), with rows of length 1 if the metric is cosine.
+    """Return validated features less the mean (if given), with rows of length 1 if the metric is cosine.
 
-    A zero row stays zero. X itself is returned, not a copy, where there is nothing to do.
+    A zero row stays zero. Where there is nothing to do, X itself is returned, not a copy.
     """
     checks.one_of("metric", metric, METRICS)
     if mean is None and metric == "inner_product":
@@ -75,10 +75,10 @@ def prepare(X: NDArray[Any], metric: str, mean: NDArray[np.float64] | None = Non
         if mean is not None:
             noise = 1e-14 * np.linalg.norm(block, ord=np.inf, axis=1)
             block -= mean
-            # A row that equals the mean is zero; what rounding leaves of it is no direction.
+            # A row that equals the mean becomes zero, whatever rounding leaves of it.
             block[np.linalg.norm(block, ord=np.inf, axis=1) <= noise] = 0.0
         if metric == "cosine":
-            # By the largest entry first, so that squares neither overflow nor vanish.
+            # Divide by the largest entry first, so that squares neither overflow nor underflow.
             for order in (np.inf, 2):
                 lengths = np.linalg.norm(block, ord=order, axis=1, keepdims=True)
                 block /= np.where(lengths == 0, 1.0, lengths)
@@ -87,9 +87,9 @@ def prepare(X: NDArray[Any], metric: str, mean: NDArray[np.float64] | None = Non
 
 
 def share_common_part(X: Any, sample_weight: Any = None) -> bool:
-    """Whether all rows have much in common: the squared length of their mean is a large share of their own.
+    """Return whether the mean row has a large share of the squared length of the rows.
 
-    More than clusters alone would explain, unless all rows are copies of one.
+    That is more than clusters alone would explain, unless all rows are equal.
     """
     weight = checks.optional_weights(sample_weight, len(X))
     total, squares = np.zeros(X.shape[1]), 0.0
@@ -99,7 +99,7 @@ def share_common_part(X: Any, sample_weight: Any = None) -> bool:
         squares += float(weight[start:stop] @ (block**2).sum(axis=1))
     mean, square = total / weight.sum(), squares / weight.sum()
     common = float((mean**2).sum())
-    return MIN_COMMON_SHARE * square < common < (1 - _COPIES) * square
+    return MIN_COMMON_SHARE * square < common < (1 - _MEAN_ROUNDING) * square
 
 
 def _blocks(X: NDArray[Any]) -> list[tuple[int, int]]:

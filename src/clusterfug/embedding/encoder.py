@@ -1,4 +1,4 @@
-"""An ONNX model from images to vectors, through onnxruntime (extra `[embed]`)."""
+"""`Encoder`: an ONNX model that maps images to vectors, run by onnxruntime (extra `[embed]`)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ _SPINNING = "session.intra_op.allow_spinning"
 
 
 class Encoder:
-    """An ONNX model from pixels to features. Making one tries it on blank images."""
+    """An ONNX model that maps pixels to features. The constructor tries it on blank images."""
 
     def __init__(
         self,
@@ -27,17 +27,17 @@ class Encoder:
         layer: str | None,
         batch: int | None,
     ):
-        self.mean, self.std = _colours("mean", mean), _colours("std", std)
+        self.mean, self.std = _channels("mean", mean), _channels("std", std)
         if not self.std.all():
             raise ValueError("std must be above 0")
         self._model = model
         self._session = _session(model, layer)
         self.layer = layer or self._session.get_outputs()[0].name
-        of_model = self._session.get_inputs()
-        if len(of_model) != 1:
-            names = ", ".join(one.name for one in of_model)
-            raise ValueError(f"{model} needs {len(of_model)} inputs ({names}): it must need images only")
-        self._input = of_model[0]
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            names = ", ".join(each.name for each in inputs)
+            raise ValueError(f"{model} needs {len(inputs)} inputs ({names}): it must need images only")
+        self._input = inputs[0]
         shape = self._input.shape
         if len(shape) != 4 or self._input.type not in _INPUT_TYPES:
             raise ValueError(
@@ -53,21 +53,21 @@ class Encoder:
         self._padded = isinstance(shape[0], int)
         self.d = self(np.zeros((min(self.batch, 2), self.size, self.size, 3), np.uint8)).shape[1]
 
-    def _fixed(self, name: str, wanted: int | None, by_model: list[Any], default: int) -> int:
-        """A number that the model may have fixed: then nothing else is possible."""
-        numbers = {number for number in by_model if isinstance(number, int)}
+    def _fixed(self, name: str, given: int | None, of_model: list[Any], default: int) -> int:
+        """Return a dimension: the given one, that of the model, or the default; a model may fix it."""
+        numbers = {number for number in of_model if isinstance(number, int)}
         if len(numbers) > 1:
-            shape = " x ".join(str(number) for number in by_model)
+            shape = " x ".join(str(number) for number in of_model)
             raise ValueError(f"{self._model} takes images of {shape}: they must be square")
         number = numbers.pop() if numbers else None
-        if wanted is not None:
-            checks.count(name, wanted)
-            if number not in (None, wanted):
-                raise ValueError(f"{self._model} has {name} {number}, not {wanted}: leave --{name} out")
-        return wanted or number or default
+        if given is not None:
+            checks.count(name, given)
+            if number not in (None, given):
+                raise ValueError(f"{self._model} has {name} {number}, not {given}: leave --{name} out")
+        return given or number or default
 
     def __call__(self, pixels: NDArray[np.uint8]) -> NDArray[Any]:
-        """(n, d) features of (n, size, size, 3) pixels."""
+        """Return features (n, d) of pixels (n, size, size, 3)."""
         images = (pixels / np.float32(255) - self.mean) / self.std
         if not self._channels_last:
             images = images.transpose(0, 3, 1, 2)
@@ -76,32 +76,32 @@ class Encoder:
             images = np.pad(images, [(0, missing), (0, 0), (0, 0), (0, 0)])
         images = np.ascontiguousarray(images, _INPUT_TYPES[self._input.type])
         try:
-            [found] = self._session.run([self.layer], {self._input.name: images})
+            [values] = self._session.run([self.layer], {self._input.name: images})
         except Exception as error:
             what = f"{len(images)} images of {self.size} x {self.size}"
             raise ValueError(f"{self._model} fails on {what}: {_reason(error)}") from error
-        return self._pooled(np.asarray(found), len(images))[: len(pixels)]
+        return self._pooled(np.asarray(values), len(images))[: len(pixels)]
 
-    def _pooled(self, found: NDArray[Any], n: int) -> NDArray[Any]:
-        """One row per image: maps (n, d, h, w) and tokens (n, tokens, d) are averaged."""
-        if found.ndim not in (2, 3, 4) or len(found) != n or found.dtype.kind not in "fiu":
+    def _pooled(self, values: NDArray[Any], n: int) -> NDArray[Any]:
+        """Return one row per image: maps (n, d, h, w) and tokens (n, tokens, d) are averaged."""
+        if values.ndim not in (2, 3, 4) or len(values) != n or values.dtype.kind not in "fiu":
             raise ValueError(
-                f"{self._model}: {self.layer!r} is {found.dtype} of shape {found.shape} for {n} images: "
+                f"{self._model}: {self.layer!r} is {values.dtype} of shape {values.shape} for {n} images: "
                 "it must hold a vector, tokens or a map per image; choose another --layer"
             )
-        axes = {2: (), 3: (1,), 4: (1, 2) if self._channels_last else (2, 3)}[found.ndim]
-        return found.mean(axis=axes, dtype=np.float64) if axes else found
+        axes = {2: (), 3: (1,), 4: (1, 2) if self._channels_last else (2, 3)}[values.ndim]
+        return values.mean(axis=axes, dtype=np.float64) if axes else values
 
 
 def _session(model: Path, layer: str | None) -> Any:
-    """The model, with the layer among its outputs."""
+    """Return a session of the model with the layer among its outputs."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # errors are raised, not printed
     options.intra_op_num_threads = cores()
     options.add_session_config_entry(_WEIGHTS_FOLDER, str(model.parent.resolve()))
-    options.add_session_config_entry(_SPINNING, "0")  # threads that wait leave the cores to decoding
+    options.add_session_config_entry(_SPINNING, "0")  # waiting threads leave the cores to decoding
 
     def load(source: str | bytes) -> Any:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -110,7 +110,7 @@ def _session(model: Path, layer: str | None) -> Any:
         session = load(str(model))
     except Exception as error:
         raise ValueError(f"{model} is not an ONNX model that can be run: {_reason(error)}") from error
-    outputs = [one.name for one in session.get_outputs()]
+    outputs = [each.name for each in session.get_outputs()]
     if layer is None or layer in outputs:
         return session
     try:
@@ -123,10 +123,10 @@ def _session(model: Path, layer: str | None) -> Any:
 
 
 def _as_output(tensor: str) -> bytes:
-    """What makes a tensor inside a model an output of it, when appended to the file.
+    """Return bytes that make a tensor an output of a model when appended to its file.
 
-    Protocol buffers merge when they are joined: this is a model with a graph (field 7) with an output
-    (field 12) with that name (field 1).
+    Concatenated protocol buffers are merged: this is a model with a graph (field 7) with an output (field
+    12) of that name (field 1).
     """
     message = tensor.encode()
     for field in (1, 12, 7):
@@ -137,7 +137,7 @@ def _as_output(tensor: str) -> bytes:
     return message
 
 
-def _colours(name: str, values: Sequence[float]) -> NDArray[np.float32]:
+def _channels(name: str, values: Sequence[float]) -> NDArray[np.float32]:
     numbers = checks.vector(name, values)
     if len(numbers) != 3 or numbers.min() < 0 or numbers.max() > 1:
         given = ",".join(f"{number:g}" for number in numbers)
@@ -146,5 +146,5 @@ def _colours(name: str, values: Sequence[float]) -> NDArray[np.float32]:
 
 
 def _reason(error: Exception) -> str:
-    """What ONNX Runtime says, without the codes in front."""
+    """Return the message of ONNX Runtime without its error codes."""
     return " ".join(str(error).split(" : ")[-1].split())

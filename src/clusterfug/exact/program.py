@@ -1,7 +1,7 @@
-"""The linear program: the most that stars allow to be inside clusters, and a bound that is safe.
+"""The linear program of branch and cut: maximise `inside` subject to star inequalities, with a safe bound.
 
-HiGHS solves it to its tolerances. A bound takes nothing from its answer but the prices of the inequalities:
-whatever they are, weak duality makes a bound of them, in float64 and with a margin for rounding.
+HiGHS solves it to its tolerances. The bound uses only the dual prices of its answer: by weak duality any
+prices >= 0 give a bound, which is evaluated in float64 with a margin for rounding.
 """
 
 import time
@@ -18,34 +18,35 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from clusterfug.exact.stars import Star
+from clusterfug.execution import threads
 
-Pairs = NDArray[np.float64]  # one number for each pair i < j
+PairValues = NDArray[np.float64]  # one number for each pair i < j
 
-_METHODS = ("highs-ipm", "highs-ds")  # the second if the first fails: it needs up to eight times as long
+MAX_SLACK = 0.2  # stars with more slack are dropped
+_METHODS = ("highs-ipm", "highs-ds")  # the second, up to eight times slower, where the first fails
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-_NEAR = 0.2  # stars with more room than this are forgotten
-_WAIT = 0.1  # seconds between two looks at what the caller wants
+_POLL_SECONDS = 0.1  # between two checks for Ctrl-C
 
 
-class Relaxed(NamedTuple):
-    """An answer of the linear program."""
+class Relaxation(NamedTuple):
+    """A solution of the linear program."""
 
-    x: Pairs  # how much a pair is together, 0 to 1
-    bound: float  # on what any clustering has inside
-    reduced: Pairs  # what the bound gains by a pair that is together
+    x: PairValues  # 0 to 1: how much a pair is together
+    bound: float  # upper bound on the inside of every clustering
+    reduced: PairValues  # reduced costs: change of the bound by a pair that is together
 
 
-class Program:
-    """Maximise weights * x over the pairs of n nodes, as far as the stars allow."""
+class StarProgram:
+    """Maximise weights * x over the pairs of n nodes, subject to the stars added so far."""
 
-    def __init__(self, weights: Pairs, n: int) -> None:
+    def __init__(self, weights: PairValues, n: int) -> None:
         self.weights = weights
         self.stars: list[Star] = []
         i, j = np.triu_indices(n, 1)
         self._number = np.zeros((n, n), dtype=np.int64)  # of a pair
         self._number[i, j] = self._number[j, i] = np.arange(len(i))
         self._scale = float(np.abs(weights).max(initial=0.0)) or 1.0
-        self._rows = csr_array((0, len(weights)))  # one for each star; each is at most 1
+        self._rows = csr_array((0, len(weights)))  # one per star, with right-hand side 1
 
     def add(self, stars: list[Star]) -> None:
         pairs: list[int] = []
@@ -60,16 +61,14 @@ class Program:
         self._rows = vstack([self._rows, rows], format="csr")
         self.stars += stars
 
-    def forget_far(self, x: Pairs) -> None:
-        """Drop the stars that x is far from: the program stays small, and they can be found again."""
-        near = np.flatnonzero(self._rows @ x >= 1 - _NEAR)
-        self._rows = self._rows[near]
-        self.stars = [self.stars[row] for row in near.tolist()]
+    def drop_slack(self, x: PairValues) -> None:
+        """Drop the stars with much slack at x, so that the program stays small."""
+        tight = np.flatnonzero(self._rows @ x >= 1 - MAX_SLACK)
+        self._rows = self._rows[tight]
+        self.stars = [self.stars[row] for row in tight.tolist()]
 
-    def solve(
-        self, lower: Pairs, upper: Pairs, deadline: float | None, look: Callable[[], None]
-    ) -> Relaxed:
-        """The best x between lower and upper; if the time is up before, one that ignores the stars."""
+    def solve(self, lower: PairValues, upper: PairValues, deadline: float | None) -> Relaxation:
+        """Return the best x between lower and upper; after the deadline, one that ignores the stars."""
         no_prices = np.zeros(self._rows.shape[0])
         for method in _METHODS:
             left = np.inf if deadline is None else deadline - time.perf_counter()
@@ -84,26 +83,28 @@ class Program:
                 method=method,
                 options={**_TOLERANCES, "time_limit": left},
             )
-            answer = _patiently(task, look)
+            answer = _interruptible(task)
             if answer.status == 0:
                 prices = np.maximum(-self._scale * answer.ineqlin.marginals, 0.0)
                 return self._priced(np.clip(answer.x, lower, upper), prices, lower, upper)
         return self._priced(np.where(self.weights > 0, upper, lower), no_prices, lower, upper)
 
-    def _priced(self, x: Pairs, prices: Pairs, lower: Pairs, upper: Pairs) -> Relaxed:
+    def _priced(
+        self, x: PairValues, prices: PairValues, lower: PairValues, upper: PairValues
+    ) -> Relaxation:
         """For prices >= 0 and any clustering y: weights y <= sum of prices + (weights - prices rows) y."""
         reduced = self.weights - self._rows.T @ prices
         bound = prices.sum() + np.maximum(reduced * lower, reduced * upper).sum()
         terms = 64 + int(np.bincount(self._rows.indices, minlength=1).max())  # of the longest sum, or less
         magnitude = np.abs(self.weights).sum() + prices @ np.diff(self._rows.indptr)
-        return Relaxed(x, float(bound + terms * np.finfo(np.float64).eps * magnitude), reduced)
+        return Relaxation(x, float(bound + terms * np.finfo(np.float64).eps * magnitude), reduced)
 
 
-def _patiently(task: Callable[[], Any], look: Callable[[], None]) -> Any:
-    """What the task returns; it has a thread of its own, and this one looks up now and then.
+def _interruptible(task: Callable[[], Any]) -> Any:
+    """Return what the task returns; it runs in a thread of its own, while this one checks for Ctrl-C.
 
-    HiGHS lets other threads run but cannot be told to stop. After Ctrl-C it is left to its end, and only
-    the end of the process waits for it: a thread of C++ that outlives Python would crash.
+    HiGHS releases the GIL but cannot be stopped. After Ctrl-C it runs to its end, and only the end of the
+    process waits for it: a C++ thread that outlives the interpreter would crash.
     """
     future: Future[Any] = Future()
 
@@ -115,6 +116,6 @@ def _patiently(task: Callable[[], Any], look: Callable[[], None]) -> Any:
 
     Thread(target=work, daemon=False).start()
     while not future.done():
-        look()
-        wait([future], _WAIT)
+        threads.check_stop()
+        wait([future], _POLL_SECONDS)
     return future.result()

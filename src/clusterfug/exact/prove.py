@@ -1,38 +1,30 @@
-"""Proofs: the best clustering of a few dozen nodes, or how much better than a given one it may be.
+"""Proofs for a few dozen nodes: the best clustering, or how much better than the given one it may be.
 
-On the road it comes after refinement: it starts from good labels. `branch.py` does the work.
+The solver "exact" calls `prove` after refinement, with good labels to start from.
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from clusterfug.exact.branch import Search
-from clusterfug.execution import threads
+from clusterfug.exact.branch import BranchAndCut
 
-_QUANTUM = 1e-5  # of the largest |cost|: a smaller one is of no use
+MIN_QUANTUM = 1e-5  # of the largest |cost|: the bounds of finer costs are not rounded to multiples
 
 
 class Proof(NamedTuple):
-    """A clustering, and what is known of all others."""
+    """A clustering and a lower bound."""
 
     labels: NDArray[np.int64]
     bound: float  # no clustering has a smaller objective
-    optimal: bool  # the objective of the labels is the bound, but for rounding
+    optimal: bool  # whether the labels attain the bound, but for rounding
 
 
-def prove(
-    costs: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    *,
-    deadline: float | None = None,
-    look: Callable[[], None] = threads.look,
-) -> Proof:
-    """Improve labels until no clustering has a smaller objective, or the time is up.
+def prove(costs: NDArray[np.float64], labels: NDArray[np.int64], *, deadline: float | None = None) -> Proof:
+    """Return labels improved until no clustering has a smaller objective, or until the deadline.
 
     Parameters
     ----------
@@ -41,9 +33,7 @@ def prove(
     labels : int64 array of shape (n,)
         A good clustering to start from.
     deadline : float, optional
-        When the time is up, on the clock of ``time.perf_counter()``.
-    look : callable
-        Called several times a second; may raise KeyboardInterrupt.
+        On the clock of ``time.perf_counter()``.
     """
     n = len(costs)
     i, j = np.triu_indices(n, 1)
@@ -53,31 +43,31 @@ def prove(
     weights = costs[i, j]
     found = np.empty(n, dtype=np.int64)
     most, proven = [], True
-    # Nobody is attracted across components of attraction: some best clustering cuts all pairs between them.
+    # Some best clustering cuts all pairs between components that attractive pairs connect.
     _, component = connected_components(costs > 0, directed=False)
-    for c in np.argsort(np.bincount(component), kind="stable").tolist():  # the easy ones first
+    for c in np.argsort(np.bincount(component), kind="stable").tolist():  # small ones first
         nodes = np.flatnonzero(component == c)
-        search = Search(costs[np.ix_(nodes, nodes)], whole=quantum > 0)
+        search = BranchAndCut(costs[np.ix_(nodes, nodes)], integer=quantum > 0)
         search.consider(labels[nodes])
-        search.run(deadline, look)
+        search.run(deadline)
         found[nodes] = n * c + search.labels
         most.append(search.most)
-        proven &= search.proven()
+        proven &= search.proven
     objective = math.fsum(weights[found[i] != found[j]])
     bound = math.fsum([*weights.tolist(), *(-value for value in most)])
-    if not quantum:  # whole numbers are exact
+    if not quantum:  # integers are exact
         bound -= 4 * np.finfo(np.float64).eps * float(np.abs(weights).sum())
     return Proof(found, float(unit * min(bound, objective)), bool(proven))
 
 
 def _quantum(weights: NDArray[np.float64]) -> float:
-    """What all costs are whole multiples of, exactly: then so is every objective. 0 if it is of no use.
+    """Return the largest number of which all costs, and so all objectives, are exact multiples.
 
-    Euclid's algorithm; no remainder is rounded.
+    0 if it is too small to be useful. By Euclid's algorithm, in which no remainder is rounded.
     """
     values = np.unique(np.abs(weights[weights != 0]))
     largest = values.max(initial=0.0)
-    while len(values) > 1 and values[0] >= _QUANTUM * largest:
+    while len(values) > 1 and values[0] >= MIN_QUANTUM * largest:
         remainders = np.fmod(values[1:], values[0])
         values = np.unique(np.append(remainders[remainders > 0], values[0]))
-    return float(values[0]) if len(values) == 1 and values[0] >= _QUANTUM * largest else 0.0
+    return float(values[0]) if len(values) == 1 and values[0] >= MIN_QUANTUM * largest else 0.0

@@ -16,7 +16,6 @@ from clusterfug import core
 from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress
 from clusterfug.execution.plan import Execution
-from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering
 from clusterfug.solvers import Solver
 
@@ -81,7 +80,7 @@ def _check_packs(work: dict[int, Any], executions: dict[int, Execution], bound: 
             continue
         if bound:
             raise ValueError("many problems on a GPU have no bounds: use lower_bound, or device='cpu'")
-        if isinstance(problem, FeatureProblem) and problem.costs.needs_selection:
+        if problem.needs_selection:
             raise ValueError(
                 "many problems on a GPU select no strictness: give a threshold or threshold='local', "
                 "or use device='cpu'"
@@ -141,15 +140,12 @@ def _solved(
 
         problems = [work[t] for t in positions]
         for found in solve_packed(problems, solvers[positions[0]], execution):
-            yield {positions[t]: _carrying(result, problems[t]) for t, result in found.items()}
+            yield {
+                positions[t]: problems[t].described(result) if isinstance(result, Clustering) else result
+                for t, result in found.items()
+            }
     if on_cpu:
         yield from _side_by_side(work, on_cpu, solvers, executions, n_jobs, bound)
-
-
-def _carrying(result: Any, problem: Any) -> Any:
-    if isinstance(result, Clustering) and isinstance(problem, FeatureProblem):
-        return core.carrying(result, problem)
-    return result
 
 
 def _side_by_side(
@@ -164,13 +160,13 @@ def _side_by_side(
     stop = Event()
 
     def solve(t: int) -> Clustering:
-        with threads.alone(stop):
-            return core.solve(work[t], solvers[t], executions[t], bound=bound, callback=_look)
+        with threads.single_threaded(stop):
+            return core.solve(work[t], solvers[t], executions[t], bound=bound, callback=_check_stop)
 
     with ThreadPoolExecutor(min(n_jobs, len(positions)), thread_name_prefix="clusterfug-many") as pool:
-        largest_first = sorted(positions, key=lambda t: -work[t].expected_work)
-        running = {pool.submit(solve, t): t for t in largest_first}
         try:
+            largest_first = sorted(positions, key=lambda t: -work[t].expected_work)
+            running = {pool.submit(solve, t): t for t in largest_first}
             for future in as_completed(running):
                 outcome: Clustering | Exception
                 try:
@@ -184,5 +180,5 @@ def _side_by_side(
             raise
 
 
-def _look(phase: str, done: int, total: int) -> None:
-    threads.look()
+def _check_stop(phase: str, done: int, total: int) -> None:
+    threads.check_stop()

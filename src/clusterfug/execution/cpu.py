@@ -14,8 +14,7 @@ def execute(
 ) -> Clustering:
     """Solve a problem; a lower bound is computed first, so that a search can stop when it reaches it."""
     record = Recorder(solver.name)
-    if problem.kind == "features":
-        problem = problem.dense()
+    problem = problem.resolved()
     solver.check(problem.n)
     context = Context(record, callback, execution.memory_limit)
     if bound and not solver.proves_optimality:

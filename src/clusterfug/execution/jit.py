@@ -1,15 +1,15 @@
-"""How hot loops are compiled: by numba, without the GIL, kept on disk between runs."""
+"""Compilation of hot loops: by numba, without the GIL, cached on disk between runs."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-#: How a long run tells where it is: phase, done, total.
+#: Callback that reports the progress of a long run: phase, done, total.
 Progress = Callable[[str, int, int], None]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Reordering of sums, so that they vectorise; NaN and infinity keep their meaning.
-REORDER = frozenset({"reassoc", "contract", "nsz"})
+#: Sums may be reordered, so that they vectorise; NaN and infinity keep their meaning.
+_REORDERED_SUMS = frozenset({"reassoc", "contract", "nsz"})
 
 
 def kernel(function: F) -> F:
@@ -18,8 +18,8 @@ def kernel(function: F) -> F:
 
 
 def reduction(function: F) -> F:
-    """Compile a function that sums or takes maxima, in any order."""
-    return _compiled(function, fastmath=set(REORDER))
+    """Compile a function that computes sums or maxima, in any order."""
+    return _compiled(function, fastmath=set(_REORDERED_SUMS))
 
 
 def _compiled(function: F, **options: Any) -> F:
@@ -27,5 +27,5 @@ def _compiled(function: F, **options: Any) -> F:
 
     try:
         return njit(cache=True, nogil=True, **options)(function)
-    except RuntimeError:  # numba found no folder that it may write a cache to
+    except RuntimeError:  # there is no writable folder for numba's cache
         return njit(nogil=True, **options)(function)

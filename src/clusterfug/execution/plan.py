@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clusterfug import checks
 from clusterfug.execution.torch.device import choose_device, is_given
+from clusterfug.problems.base import Solvable
 from clusterfug.solvers import Solver, names
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Execution:
 
 
 def plan(
-    problem: Any,
+    problem: Solvable,
     solver: Solver,
     *,
     device: Any = None,
@@ -66,23 +67,26 @@ def plan(
             raise ValueError("a cluster solves on CPUs: leave out the device, or the client")
     else:
         place = choose_device(device, solver, X)
+        if "torch" not in problem.executions and not is_given(device):
+            place = None
         if place is not None:
-            if problem.kind == "graph":
-                raise ValueError("a graph is solved on the CPU: leave out the device")
+            if "torch" not in problem.executions:
+                raise ValueError(f"a {problem.kind} is solved on the CPU: leave out the device")
             if folder is not None:
                 raise ValueError("checkpoint is for the CPU: leave it out, or use device='cpu'")
             return Execution("torch", place, precision, limit)
         planned = Execution("cpu", None, precision, limit, folder)
-        if problem.kind == "features" and (folder is not None or _exceeds(problem, solver, limit)):
+        if "sharded" not in problem.executions:
+            if folder is not None:
+                raise ValueError(f"checkpoint goes with features, not with a {problem.kind}: leave it out")
+        elif folder is not None or _exceeds(problem, solver, limit):
             planned = replace(planned, kind="sharded")
-        elif folder is not None:
-            raise ValueError("checkpoint goes with features, not with a graph: leave it out")
     if planned.is_sharded:
         _check_sharded(problem, solver, planned, bound)
     return planned
 
 
-def _check_problem(problem: Any, solver: Solver) -> None:
+def _check_problem(problem: Solvable, solver: Solver) -> None:
     if problem.kind not in solver.problems:
         known = ", ".join(names(problem.kind))
         raise ValueError(f"a {problem.kind} problem is solved by {known}, not by {solver.name}")
@@ -99,14 +103,13 @@ def _exceeds(problem: Any, solver: Solver, limit: int | None) -> bool:
     return solve_bytes(*problem.shape) > limit
 
 
-def _check_sharded(problem: Any, solver: Solver, planned: Execution, bound: bool) -> None:
+def _check_sharded(problem: Solvable, solver: Solver, planned: Execution, bound: bool) -> None:
     """Raise errors for what cannot be solved in parts."""
     if planned.kind not in solver.executions:
         known = " and ".join(names(execution=planned.kind))
         what = "checkpoint goes with" if planned.checkpoint is not None else "shards are solved by"
         raise ValueError(f"{what} {known}, not {solver.name}")
-    costs = getattr(problem, "costs", None)
-    if costs is not None and costs.needs_all_items:
+    if problem.needs_all_items:
         raise ValueError(
             "a local threshold looks at the neighbours of all items, which shards do not know: give a "
             "number as threshold (what is selected for a sample, say), or alpha"

@@ -1,7 +1,7 @@
-"""Products in blocks, on several threads, with the same bits on any number of them.
+"""Blocks of work on several threads, with results that do not depend on the number of threads.
 
-A BLAS library adds up in another order when it has other threads to share the work with. So it gets one
-thread, and the blocks, which are always the same, are dealt out to as many threads as it would have had.
+A BLAS library adds in another order when it uses another number of threads. So it gets one thread, and the
+blocks, which are always the same, are distributed over as many threads as it would have used.
 """
 
 import os
@@ -15,105 +15,129 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_PRODUCT_ROWS = 256  # rows of a block of `product`
+
+
+class _ThreadState(local):
+    """Settings and workspace of the current thread."""
+
+    single_threaded = False
+    stop: Event | None = None
+    workspace: NDArray[np.uint8] | None = None
+
+
+class _BlasLimit:
+    """Process-wide limit of BLAS to one thread, and the number of callers that rely on it."""
+
+    lock = Lock()
+    users = 0
+    threads = 1  # before the limit
+    restore: Any = None
+
+
+_current = _ThreadState()
+
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def slices(n: int, step: int) -> list[slice]:
-    """0..n-1 in blocks of so many."""
+    """Return 0..n-1 as slices of length `step`; the last may be shorter."""
     return [slice(start, min(n, start + step)) for start in range(0, n, step)]
 
 
-def each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
-    """Call the function for every block; it must not matter which goes first."""
-    look()
+def for_each(function: Callable[[slice], None], blocks: Iterable[slice]) -> None:
+    """Call the function for every block, in any order."""
+    check_stop()
     blocks = list(blocks)
     with _one_blas_thread() as threads:
-        if threads == 1 or len(blocks) == 1 or _here.alone:
+        if threads == 1 or len(blocks) == 1 or _current.single_threaded:
             for block in blocks:
                 function(block)
             return
         running = [_pool(threads).submit(function, block) for block in blocks]
         try:
-            for done in running:
-                done.result()
+            for future in running:
+                future.result()
         finally:
-            wait(running)  # after Ctrl-C too: nobody writes behind our back
-
-
-class _Here(local):
-    """What holds for one thread."""
-
-    alone = False
-    stop: Event | None = None
-    memory: NDArray[np.uint8] | None = None
-
-
-_here = _Here()
+            wait(running)  # after Ctrl-C too: no thread writes to arrays that are in use again
 
 
 @contextmanager
-def alone(stop: Event | None = None) -> Iterator[None]:
-    """This thread does all its work itself, as one of several side by side, until `stop` is set."""
+def single_threaded(stop: Event | None = None) -> Iterator[None]:
+    """Make this thread do all its work itself, as one of several in parallel, until `stop` is set."""
     with _one_blas_thread():
-        _here.alone, _here.stop = True, stop
+        _current.single_threaded, _current.stop = True, stop
         try:
             yield
         finally:
-            _here.alone, _here.stop = False, None
+            _current.single_threaded, _current.stop = False, None
+
+
+def is_single_threaded() -> bool:
+    return _current.single_threaded
 
 
 @contextmanager
-def on_all_cores() -> Iterator[None]:
-    """BLAS has a thread for every core, however few it was given."""
+def all_cores() -> Iterator[None]:
+    """Give BLAS a thread for every core, whatever its limit was."""
     with _blas().limit(limits=cores()):
         yield
 
 
-def is_alone() -> bool:
-    return _here.alone
-
-
-def look() -> None:
-    """Called now and then by long work: KeyboardInterrupt if this thread is to stop.
+def check_stop() -> None:
+    """Raise KeyboardInterrupt if this thread is to stop; long work calls it regularly.
 
     Ctrl-C itself reaches only the main thread.
     """
-    if _here.stop is not None and _here.stop.is_set():
+    if _current.stop is not None and _current.stop.is_set():
         raise KeyboardInterrupt
 
 
-class _Limit:
-    """BLAS has one thread for the whole process while anybody is inside; the last one out restores it."""
+def scratch(rows: int, columns: int, dtype: Any) -> NDArray[Any]:
+    """Return an uninitialised array that belongs to this thread until its next call.
 
-    lock = Lock()
-    inside = 0
-    threads = 1  # that BLAS had before
-    restore: Any = None
+    Allocating it anew is slow where freed memory goes back to the system at once, as on workers of dask.
+    """
+    size = rows * columns * np.dtype(dtype).itemsize
+    if _current.workspace is None or len(_current.workspace) < size:
+        _current.workspace = np.empty(size, dtype=np.uint8)
+    return _current.workspace[:size].view(dtype).reshape(rows, columns)
+
+
+def product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return left @ right, computed in blocks of rows."""
+    out = np.empty((left.shape[0], right.shape[1]))
+
+    def block(rows: slice) -> None:
+        np.matmul(left[rows], right, out=out[rows])
+
+    for_each(block, slices(len(left), _PRODUCT_ROWS))
+    return out
 
 
 @contextmanager
 def _one_blas_thread() -> Iterator[int]:
-    """BLAS with one thread; how many it had."""
-    with _Limit.lock:
-        if _Limit.inside == 0:
-            _Limit.threads = max((library["num_threads"] for library in _blas().info()), default=1)
-            _Limit.restore = _blas().limit(limits=1)
-        _Limit.inside += 1
+    """Limit BLAS to one thread, until the last of several callers leaves; yield the number it had."""
+    with _BlasLimit.lock:
+        if _BlasLimit.users == 0:
+            _BlasLimit.threads = max((library["num_threads"] for library in _blas().info()), default=1)
+            _BlasLimit.restore = _blas().limit(limits=1)
+        _BlasLimit.users += 1
     try:
-        yield _Limit.threads
+        yield _BlasLimit.threads
     finally:
-        with _Limit.lock:
-            _Limit.inside -= 1
-            if _Limit.inside == 0:
-                _Limit.restore.restore_original_limits()
+        with _BlasLimit.lock:
+            _BlasLimit.users -= 1
+            if _BlasLimit.users == 0:
+                _BlasLimit.restore.restore_original_limits()
 
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that stay: BLAS keeps memory for each that calls it."""
+    """Return a pool that is kept: BLAS allocates memory for each thread that calls it."""
     return ThreadPoolExecutor(threads, thread_name_prefix="clusterfug")
 
 
@@ -125,27 +149,5 @@ if hasattr(os, "register_at_fork"):
 def _blas() -> Any:
     from threadpoolctl import ThreadpoolController
 
-    np.ones((2, 2)) @ np.ones((2, 2))  # the library is there
+    np.ones((2, 2)) @ np.ones((2, 2))  # loads the library
     return ThreadpoolController().select(user_api="blas")
-
-
-def scratch(rows: int, columns: int, dtype: Any) -> NDArray[Any]:
-    """An array to write to that is this thread's until it asks for the next one.
-
-    Where memory goes back to the system as soon as it is free, as on workers of dask, fresh ones are slow.
-    """
-    size = rows * columns * np.dtype(dtype).itemsize
-    if _here.memory is None or len(_here.memory) < size:
-        _here.memory = np.empty(size, dtype=np.uint8)
-    return _here.memory[:size].view(dtype).reshape(rows, columns)
-
-
-def product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """left @ right, in blocks of rows."""
-    out = np.empty((left.shape[0], right.shape[1]))
-
-    def block(rows: slice) -> None:
-        np.matmul(left[rows], right, out=out[rows])
-
-    each(block, slices(len(left), 256))
-    return out

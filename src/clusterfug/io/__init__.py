@@ -1,1 +1,1 @@
-"""Readers and writers: everything that touches a file, and nothing that executes one."""
+"""Readers and writers of all file formats. Files are data: nothing that is read is executed."""

@@ -1,4 +1,4 @@
-"""Class labels as people keep them: numbers as in any label file, or names in .csv and .txt files."""
+"""Known classes: numbers as in any label file, or names in .csv and .txt files."""
 
 import csv
 from pathlib import Path
@@ -11,7 +11,7 @@ from clusterfug.io.labels import read_labels, whole_numbers
 
 
 def read_classes(path: Path) -> NDArray[np.int64]:
-    """One label per item; names are numbered in alphabetical order, and -1 stays -1.
+    """Return one label per item; names are numbered in alphabetical order, and -1 stays -1.
 
     A .csv file may have several columns if one of them is called `label`.
     """
@@ -28,14 +28,14 @@ def read_classes(path: Path) -> NDArray[np.int64]:
 
 
 def numbered(names: list[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Classes in alphabetical order are numbered 0, 1, ...; and what they are called."""
+    """Return numbers 0, 1, ... of the names in alphabetical order, and the distinct names."""
     classes = sorted(set(names))
     number = {name: at for at, name in enumerate(classes)}
     return np.array([number[name] for name in names], dtype=np.int64), tuple(classes)
 
 
 def _read_names(path: Path) -> list[str]:
-    """The column `label`, or the only one; without its heading."""
+    """Return the column `label`, or the only one, without its heading."""
     rows = _read_rows(path)
     while rows and not any(rows[-1]):
         rows.pop()

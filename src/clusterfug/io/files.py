@@ -27,12 +27,12 @@ GRAPH_ENDINGS = (".txt", ".npz")
 
 
 class Features(NamedTuple):
-    array: NDArray[Any]
-    threshold: float | None = None  # what the file itself subtracts, if it says so
+    array: Any  # an array, or the paths of files that are read in parts
+    threshold: float | None = None  # of a text file, which subtracts it from all inner products
 
     @property
     def metric(self) -> str:
-        """How features are meant: a file that says its threshold is a finished problem."""
+        """The default metric: a file that says its threshold is a finished problem."""
         return "cosine" if self.threshold is None else "inner_product"
 
 
@@ -40,7 +40,7 @@ Instance = Features | GraphProblem
 
 
 def read(path: Path, dtype: Any = np.float32) -> Instance:
-    """The features or the graph in a file. Text becomes `dtype`; binary files keep theirs."""
+    """Return the features or the graph in a file. Text becomes `dtype`; binary files keep their type."""
     check_readable(path)
     ending = path.suffix.lower()
     if ending == ".npy":
@@ -59,13 +59,21 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
     if header == text.GRAPH:
         return GraphProblem(*text.read_graph(path))
     raise ValueError(
-        f"{path} is not a format known here: use {', '.join(READ_ENDINGS)}, or a text file "
+        f"{path} has an unknown format: use {', '.join(READ_ENDINGS)}, or a text file "
         f"that starts with {text.FACTORIZED!r} or {text.GRAPH!r}"
     )
 
 
+def read_features(path: Path) -> Features:
+    """Return the features in a file; a graph is an error."""
+    instance = read(path)
+    if isinstance(instance, GraphProblem):
+        raise ValueError(f"{path} holds a graph, not features")
+    return instance
+
+
 def write_instance(path: Path, instance: Instance, threshold: float) -> None:
-    """Features or a graph in the format that the ending names."""
+    """Write features or a graph in the format that the ending names."""
     ending = path.suffix.lower()
     with complete(path) as part:
         if isinstance(instance, GraphProblem):
@@ -94,7 +102,7 @@ def write_instance(path: Path, instance: Instance, threshold: float) -> None:
 
 
 def save(path: Path, array: NDArray[Any]) -> None:
-    """A .npy file. (np.save is silent about a disk that is full when the last bytes are written.)"""
+    """Write a .npy file. (np.save is silent about a disk that is full when the last bytes are written.)"""
     array = np.ascontiguousarray(array)
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
@@ -112,7 +120,7 @@ def check_readable(path: Path) -> None:
 
 
 def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...] = ()) -> None:
-    """Find out before the work whether the output can be written after it (and is none of the inputs)."""
+    """Raise an error, before any work, if an output could not be written or is one of the inputs."""
     if path.exists() and any(path.samefile(other) for other in inputs if other.exists()):
         raise ValueError(f"cannot write {path}: it is an input")
     ending = path.suffix.lower()
@@ -134,7 +142,7 @@ def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...
 
 @contextmanager
 def complete(path: Path) -> Any:
-    """A path to write to that takes the place of `path` when all is written, or disappears."""
+    """Yield a path to write to, which replaces `path` when all is written, or is deleted on an error."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)
     part = Path(name)
@@ -149,7 +157,7 @@ def complete(path: Path) -> Any:
 
 @contextmanager
 def complete_folder(folder: Path) -> Any:
-    """A folder to write to that takes the place of `folder`, which is new, when all is written."""
+    """Yield a folder to write to, which becomes `folder`, a new one, when all is written."""
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         with _named(folder):
@@ -162,7 +170,7 @@ def complete_folder(folder: Path) -> Any:
 
 @contextmanager
 def _named(path: Path) -> Any:
-    """Errors of the system that name no file, such as a full disk, are about this one."""
+    """Add the path to errors of the system that name no file, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -178,7 +186,7 @@ def _umask() -> int:
 
 
 def lock(file: Any, message: str) -> None:
-    """Keep an open file to ourselves until it is closed; a ValueError if another process has it."""
+    """Lock an open file until it is closed; raise ValueError if another process holds the lock."""
     if os.name == "posix":
         import fcntl
 
@@ -196,7 +204,7 @@ def read_npy(path: Path) -> NDArray[Any]:
 
 
 def read_archive(path: Path, wanted: tuple[str, ...] | None = None) -> dict[str, Any]:
-    """The arrays of a .npz file, or those of some names that are in it."""
+    """Return the arrays of a .npz file, or those among them with the names in `wanted`."""
     check_readable(path)
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is not a .npz file")
@@ -225,7 +233,7 @@ def _read_npz(path: Path) -> Instance:
 
 
 def _from_numpy(path: Path, load: Callable[[], Any]) -> Any:
-    """load(), with whatever a broken file makes NumPy or SciPy raise in one line."""
+    """Return load(); any error of NumPy or SciPy about a broken file becomes a ValueError of one line."""
     try:
         return load()
     except MemoryError:
@@ -240,7 +248,7 @@ def _from_numpy(path: Path, load: Callable[[], Any]) -> Any:
 
 
 def read_csv(path: Path, dtype: Any) -> NDArray[Any]:
-    """Numbers after a header: a first line without any number, or the column numbers 0, 1, ..."""
+    """Return the numbers after the header, if any: a first line without numbers, or 0, 1, ..."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         first = [field.strip() for field in file.readline().split(",")]
     counted = len(first) > 1 and first == [str(column) for column in range(len(first))]
@@ -257,7 +265,7 @@ def _write_sparse(path: Path, graph: GraphProblem) -> None:
 
 
 def _require_extra(ending: str) -> None:
-    """A format that needs a package that is not there is found out before the work."""
+    """Raise an error if a format needs a package that is not installed."""
     if ending in tables.ENDINGS:
         tables.require_pyarrow()
     elif ending in hdf5.ENDINGS:

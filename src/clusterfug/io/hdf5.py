@@ -10,7 +10,7 @@ ENDINGS = (".h5", ".hdf5")
 
 
 def read_features(path: Path) -> NDArray[Any]:
-    """The dataset `features`, or the only 2-D one anywhere in the file."""
+    """Return the dataset `features`, or the only 2-D one anywhere in the file."""
     h5py = require_h5py()
     if not h5py.is_hdf5(path):
         raise ValueError(f"{path} is not an HDF5 file")
@@ -24,7 +24,7 @@ def read_features(path: Path) -> NDArray[Any]:
             held = ", ".join(datasets) or "nothing"
     except MemoryError:
         raise
-    except Exception as error:  # whatever a broken file makes HDF5 raise
+    except Exception as error:  # any error that HDF5 raises for a broken file
         raise ValueError(f"{path} is broken: {' '.join(str(error).split())}") from error
     raise ValueError(
         f"{path} must hold a dataset named 'features' or exactly one 2-D dataset; it holds {held}"
@@ -45,12 +45,12 @@ def require_h5py() -> Any:
 
 
 def _datasets(h5py: Any, file: Any) -> dict[str, Any]:
-    """All datasets by name, in groups too. Links to other files are not followed."""
+    """Return all datasets by name, also those in groups. Links to other files are not followed."""
     found: dict[str, Any] = {}
 
-    def visit(name: str, thing: Any) -> None:
-        if isinstance(thing, h5py.Dataset):
-            found[name] = thing
+    def visit(name: str, entry: Any) -> None:
+        if isinstance(entry, h5py.Dataset):
+            found[name] = entry
 
     file.visititems(visit)
     return found

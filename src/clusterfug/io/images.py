@@ -1,4 +1,7 @@
-"""Images: which there are, their labels, their pixels, and the lists that go with their features."""
+"""Images: their names, labels and pixels, and the lists that are written beside their features.
+
+`embedding` reads images with it; `segmentation` finds pictures.
+"""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -15,19 +18,19 @@ from clusterfug.io.labels import write_labels
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 
-#: What is decoded, whatever the name of a file says: Pillow runs other programs for some formats.
+#: Formats that are decoded, whatever the name of a file is: Pillow runs other programs for some others.
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP")
-#: An image longer than so many times its width is cut first: its enlarged copy could fill the memory.
-_LONGEST = 16
+#: Longer images are cut to this ratio of the sides first: an enlarged copy could exceed the memory.
+MAX_ASPECT_RATIO = 16
 
 
-class Labels(NamedTuple):
+class ImageLabels(NamedTuple):
     numbers: NDArray[np.int64]  # one per image
     classes: tuple[str, ...]  # the name of every number; empty if there are none
 
 
-def find(images: str | Path | Iterable[str | Path]) -> tuple[Path, list[str]]:
-    """A folder and the sorted names of the images in it and below, or a list of files as it is."""
+def find_images(images: str | Path | Iterable[str | Path]) -> tuple[Path, list[str]]:
+    """Return a folder and the sorted names of the images below it; a list of files stays as it is."""
     if isinstance(images, str | Path):
         folder = Path(images)
         names = _below(folder)
@@ -55,7 +58,7 @@ def _below(folder: Path) -> list[str]:
         raise OSError(f"the folder {error.filename} may not be read: {error.strerror}") from error
 
     names: list[str] = []
-    seen: set[Path] = set()  # links between folders would lead round in circles
+    seen: set[Path] = set()  # folders that were visited: links may form cycles
     for place, folders, here in os.walk(folder, onerror=fail, followlinks=True):
         at = Path(place).resolve()
         if at in seen:
@@ -68,16 +71,16 @@ def _below(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def class_folders(names: list[str]) -> Labels | None:
-    """The first folder of every name as its class; None unless all have one and there are several."""
+def class_folders(names: list[str]) -> ImageLabels | None:
+    """Return the first folder of each name as its class; None unless all have one and several occur."""
     classes = [name.split("/")[0] for name in names]
     if not all("/" in name for name in names) or len(set(classes)) < 2:
         return None
-    return Labels(*numbered(classes))
+    return ImageLabels(*numbered(classes))
 
 
-def labels_of_images(path: Path, names: list[str]) -> Labels:
-    """The label of every image: lines `name label`, or one whole number per image in their order."""
+def labels_of_images(path: Path, names: list[str]) -> ImageLabels:
+    """Return the label of every image from lines `name label`, or one whole number per image in order."""
     files.check_readable(path)
     content = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
     lines = [line.strip().rsplit(maxsplit=1) for line in content.split("\n")]
@@ -94,36 +97,38 @@ def labels_of_images(path: Path, names: list[str]) -> Labels:
             if table.setdefault(name, label) != label:
                 raise ValueError(f"{path}, line {number}: {name} has two labels, {table[name]} and {label}")
     labels = _looked_up(path, table, names)
-    with suppress(ValueError, OverflowError):  # numbers stay what they are
-        return Labels(np.array([int(label) for label in labels], dtype=np.int64), ())
-    return Labels(*numbered(labels))
+    with suppress(ValueError, OverflowError):  # numbers are kept
+        return ImageLabels(np.array([int(label) for label in labels], dtype=np.int64), ())
+    return ImageLabels(*numbered(labels))
 
 
-def _in_order(path: Path, words: list[str], n: int) -> Labels:
+def _in_order(path: Path, words: list[str], n: int) -> ImageLabels:
     try:
         numbers = np.array([int(word) for word in words], dtype=np.int64)
     except (ValueError, OverflowError):
         raise ValueError(f"{path} must hold lines NAME LABEL, or one whole number per line") from None
     if len(numbers) != n:
         raise ValueError(f"{path} holds {len(numbers):,} labels, but there are {n:,} images")
-    return Labels(numbers, ())
+    return ImageLabels(numbers, ())
 
 
 def _looked_up(path: Path, table: dict[str, str], names: list[str]) -> list[str]:
-    """The label of every image by its name, with folders or, where that is unique, without."""
+    """Return the label of every image by its name, with folders or, where that is unique, without."""
     keys = [name if name in table else PurePath(name).name for name in names]
     missing = [name for name, key in zip(names, keys, strict=True) if key not in table]
     if missing:
         raise ValueError(f"{path} has no label for {missing[0]} (images without a label: {len(missing):,})")
-    whose: dict[str, str] = {}
+    image_of: dict[str, str] = {}
     for name, key in zip(names, keys, strict=True):
-        if whose.setdefault(key, name) != name:
-            raise ValueError(f"{path}: {key} may be {whose[key]} or {name}; write names with their folders")
+        if image_of.setdefault(key, name) != name:
+            raise ValueError(
+                f"{path}: {key} may be {image_of[key]} or {name}; write names with their folders"
+            )
     return [table[key] for key in keys]
 
 
-def look(folder: Path, size: int, resize: int, name: str) -> NDArray[np.uint8] | str:
-    """The pixels of an image, or in one line why there are none."""
+def pixels_or_reason(folder: Path, size: int, resize: int, name: str) -> NDArray[np.uint8] | str:
+    """Return the pixels of an image, or the reason why it cannot be read, in one line."""
     from PIL import UnidentifiedImageError
 
     try:
@@ -138,16 +143,16 @@ def look(folder: Path, size: int, resize: int, name: str) -> NDArray[np.uint8] |
 
 
 def read_image(path: Path, size: int, resize: int) -> NDArray[np.uint8]:
-    """The (size, size, 3) middle of an image whose shorter side is brought to `resize` pixels."""
+    """Return the (size, size, 3) centre of an image whose shorter side is scaled to `resize` pixels."""
     from PIL import Image, ImageOps
 
     with Image.open(path, formats=FORMATS) as file:
         file.load()
         image: Image.Image = file
-        with suppress(Exception):  # with broken EXIF data it is taken as it lies
+        with suppress(Exception):  # with broken EXIF data it is not rotated
             image = ImageOps.exif_transpose(image)
         image = _colours(image)
-    long = _LONGEST * min(image.size)
+    long = MAX_ASPECT_RATIO * min(image.size)
     image = _middle(image, min(image.width, long), min(image.height, long))
     short = min(image.size)
     scaled = (resize * image.width // short, resize * image.height // short)
@@ -161,7 +166,7 @@ def _middle(image: Any, width: int, height: int) -> Any:
 
 
 def _colours(image: Any) -> Any:
-    """Red, green and blue, 8 bits each: 16 bits are scaled, what is transparent becomes white."""
+    """Return red, green and blue, 8 bits each: 16 bits are scaled, transparent pixels become white."""
     from PIL import Image
 
     if image.mode == "F" or image.mode.startswith("I"):
@@ -176,15 +181,15 @@ def _colours(image: Any) -> Any:
 
 
 def beside(output: Path) -> list[Path]:
-    """What goes with features: names, labels, classes, and what was skipped."""
+    """Return the paths of the files beside features: names, labels, classes, skipped images."""
     endings = (".files.txt", ".labels.npy", ".classes.txt", ".skipped.txt")
     return [output.with_suffix(ending) for ending in endings]
 
 
 def write_beside(
-    output: Path, names: list[str], skipped: dict[str, str], labels: Labels | None
+    output: Path, names: list[str], skipped: dict[str, str], labels: ImageLabels | None
 ) -> list[Path]:
-    """Write what there is to say about the rows of the output; lists of an earlier output disappear."""
+    """Write the lists that describe the rows of the output; those of an earlier output are deleted."""
     of_names, of_labels, of_classes, of_skipped = beside(output)
     _write_lines(of_names, names)
     _write_lines(of_classes, [] if labels is None else labels.classes)

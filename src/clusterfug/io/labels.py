@@ -6,7 +6,7 @@ those of a .npy or .csv file are in a small JSON file beside it, NAME.json.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from clusterfug.io import files, tables
 from clusterfug.io.settings import LabelSettings, digest_of
 
 LABEL_ENDINGS = (".npy", ".npz", ".csv", ".parquet")
+#: Formats whose settings are in a file beside the labels.
+BESIDE_ENDINGS = (".npy", ".csv")
 #: Under this name .npz files hold settings as an array, and .parquet files as metadata.
 SETTINGS_NAME = "clusterfug"
 
@@ -61,6 +63,45 @@ def whole_numbers(path: Path, column: NDArray[Any]) -> NDArray[np.int64]:
     return labels
 
 
+class LabelFile(NamedTuple):
+    """Labels that were read, and their file: it may say which problem they solve."""
+
+    path: Path
+    labels: NDArray[np.int64]
+
+    def check_items(self, other: Path, n: int) -> None:
+        """Raise an error unless a file of n items may be one of the same items."""
+        if len(self.labels) != n:
+            raise ValueError(
+                f"{self.path} has {len(self.labels):,} items, but {other} has {n:,}: "
+                "give files of the same items, in the same order"
+            )
+
+    def settings(self) -> LabelSettings | None:
+        """Return the settings of the labels, or None if the file has none.
+
+        Settings that cannot be read, or that belong to other labels, are an error.
+        """
+        source, described = _described(self.path)
+        if described is None:
+            return None
+        advice = "give --threshold or --alpha, and --metric, as they were"
+        try:
+            settings = LabelSettings.from_json(described)
+        except ValueError as error:
+            raise ValueError(f"the settings in {source} cannot be used ({error}): {advice}") from None
+        if settings.labels != digest_of(self.labels):
+            raise ValueError(f"the settings in {source} belong to other labels: {advice}")
+        return settings
+
+
+def check_labels_writable(path: Path, inputs: tuple[Path, ...] = ()) -> None:
+    """Raise an error if labels and their settings could not be written."""
+    files.check_writable(path, LABEL_ENDINGS, inputs)
+    if path.suffix.lower() in BESIDE_ENDINGS:
+        files.check_writable(settings_path(path), (".json",), inputs)
+
+
 def write_labels(path: Path, labels: NDArray[np.int64], settings: LabelSettings | None = None) -> None:
     """Write one label per item: an array, or a table with the column `label`; and the settings."""
     described = None if settings is None else replace(settings, labels=digest_of(labels)).to_json()
@@ -69,44 +110,19 @@ def write_labels(path: Path, labels: NDArray[np.int64], settings: LabelSettings 
         if ending == ".npy":
             files.save(part, labels)
         elif ending == ".npz":
-            arrays: dict[str, Any] = {"labels": labels}
-            if described is not None:
-                arrays[SETTINGS_NAME] = np.array(described)
+            held: dict[str, Any] = {} if described is None else {SETTINGS_NAME: np.array(described)}
             with part.open("wb") as file:
-                np.savez_compressed(file, **arrays)
+                np.savez_compressed(file, labels=labels, **held)
         elif ending == ".csv":
             np.savetxt(part, labels, fmt="%d", header="label", comments="")
         else:
             tables.write(part, "label", labels, {} if described is None else {SETTINGS_NAME: described})
-    if ending in (".npy", ".csv"):
-        if described is None:
-            beside(path).unlink(missing_ok=True)  # settings of other labels
-        else:
-            with files.complete(beside(path)) as part:
-                part.write_text(described + "\n", encoding="utf-8")
+    if described is not None and ending in BESIDE_ENDINGS:
+        with files.complete(settings_path(path)) as part:
+            part.write_text(described + "\n", encoding="utf-8")
 
 
-def read_settings(path: Path, labels: NDArray[np.int64]) -> LabelSettings | None:
-    """Return the settings of a label file, or None if it has none.
-
-    Settings that cannot be read, or that belong to other labels, are an error.
-    """
-    source, described = _described(path)
-    if described is None:
-        return None
-    try:
-        settings = LabelSettings.from_json(described)
-    except ValueError as error:
-        raise ValueError(f"the settings in {source} cannot be used: {error}; give --threshold") from None
-    if settings.labels != digest_of(labels):
-        raise ValueError(
-            f"the settings in {source} belong to other labels than those in {path}: delete them and give "
-            "--threshold"
-        )
-    return settings
-
-
-def beside(path: Path) -> Path:
+def settings_path(path: Path) -> Path:
     """Return the path of the settings of a .npy or .csv file."""
     return path.with_name(f"{path.name}.json")
 
@@ -119,8 +135,8 @@ def _described(path: Path) -> tuple[Path, str | None]:
         return path, None if found is None else str(found)
     if ending == ".parquet":
         return path, tables.read_metadata(path).get(SETTINGS_NAME)
-    source = beside(path)
-    if not source.exists():
+    source = settings_path(path)
+    if ending not in BESIDE_ENDINGS or not source.exists():
         return source, None
     files.check_readable(source)
     return source, source.read_text(encoding="utf-8", errors="replace")

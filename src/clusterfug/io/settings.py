@@ -13,10 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import __version__
-from clusterfug.costs.models import CostModel, from_settings
+from clusterfug.costs.models import PER_ITEM, CostModel, from_settings
 from clusterfug.result import Clustering
 
 FORMAT = "clusterfug labels 1"
+#: Types of the entries as JSON values.
+TYPES: dict[str, Any] = {
+    "cost_model": dict | None,
+    "metric": str | None,
+    "center": bool | None,
+    "weighted": bool,
+    "algorithm": str,
+    "objective": float | int,
+    "inside": float | int,
+    "labels": str,
+}
 
 
 @dataclass(frozen=True)
@@ -32,18 +43,21 @@ class LabelSettings:
     inside: float
     labels: str  # digest of the labels that the settings belong to
 
-    def costs(self, has_weights: bool) -> CostModel:
+    def costs(self) -> CostModel:
         """Return the cost model, or raise an error that says what is missing."""
         if self.cost_model is None:
             raise ValueError("the labels were solved on a graph: give that, or --threshold for features")
-        if self.weighted and not has_weights:
-            raise ValueError("the labels were solved with weights, which are not stored: give --weights")
+        if PER_ITEM in self.cost_model.values():
+            raise ValueError("the labels were solved with one alpha per item, not stored: give --alpha")
         try:
-            return from_settings(self.cost_model)
+            model = from_settings(self.cost_model)
+            if model.needs_selection:
+                raise ValueError(f"{model.name} costs are not selected yet")
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"the costs of the labels cannot be read ({error}): give --threshold"
             ) from None
+        return model
 
     def to_json(self) -> str:
         return json.dumps({"format": FORMAT, "version": __version__} | asdict(self))
@@ -53,12 +67,15 @@ class LabelSettings:
         """Return the settings of a text, or raise ValueError."""
         try:
             found = json.loads(text)
-            known = {name: found[name] for name in cls.__dataclass_fields__}
-        except (ValueError, KeyError, TypeError) as error:
+            values = {name: found[name] for name in TYPES}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError("they are not what clusterfug writes") from error
         if found.get("format") != FORMAT:
             raise ValueError(f"their format is not {FORMAT!r}")
-        return cls(**known)
+        for name, value in values.items():
+            if not isinstance(value, TYPES[name]):
+                raise ValueError(f"{name} is {value!r}")
+        return cls(**values)
 
 
 def settings_of(result: Clustering, weighted: bool) -> LabelSettings:
@@ -77,4 +94,4 @@ def settings_of(result: Clustering, weighted: bool) -> LabelSettings:
 
 
 def digest_of(labels: NDArray[np.int64]) -> str:
-    return blake2b(labels.astype(np.int64).tobytes(), digest_size=16).hexdigest()
+    return blake2b(labels.astype("<i8").tobytes(), digest_size=16).hexdigest()

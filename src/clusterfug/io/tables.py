@@ -1,4 +1,4 @@
-"""Tables of Apache Arrow: .parquet, .arrow and .feather files to arrays, also a few rows of them."""
+"""Tables of Apache Arrow: .parquet, .arrow and .feather files to arrays, all rows or a range of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ENDINGS = (".parquet", ".arrow", ".feather")
-_ROWS = 1 << 14  # of a large group that are decoded at a time
+BATCH_ROWS = 1 << 14  # rows of a large group that are decoded at a time
 
 
 def require_pyarrow() -> Any:
@@ -22,7 +22,7 @@ def require_pyarrow() -> Any:
 
 
 class Table:
-    """A file of rows in groups, which are read when they are asked for."""
+    """A file of rows in groups, which are read on request."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._arrow = path, require_pyarrow()
@@ -49,7 +49,7 @@ class Table:
         return int(sum(self._groups))
 
     def read(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Rows start..stop-1 as an array."""
+        """Return rows start..stop-1 as an array."""
         stop = len(self) if stop is None else stop
         ends = np.cumsum(self._groups)
         begins = ends - self._groups
@@ -63,9 +63,9 @@ class Table:
         return self._array(self._arrow.Table.from_batches(batches).select(self._names), start)
 
     def _batches(self, groups: list[int], skip: int, rows: int) -> Iterator[Any]:
-        """So many rows of some groups, after those that are skipped; a group may be larger than memory."""
+        """Yield `rows` rows of some groups after the first `skip`; a group may be larger than memory."""
         if self.path.suffix.lower() == ".parquet":
-            batches = self._file.iter_batches(_ROWS, groups, self._names)
+            batches = self._file.iter_batches(BATCH_ROWS, groups, self._names)
         else:
             batches = (self._file.get_batch(at) for at in groups)
         for batch in batches:

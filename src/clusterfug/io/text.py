@@ -26,13 +26,13 @@ GRAPH = "MULTICUT"
 
 
 def read_header(path: Path) -> str:
-    """The first line of a text instance."""
+    """Return the first line of a text instance."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         return file.readline(200).strip()
 
 
 def read_factorized(path: Path, dtype: Any) -> tuple[NDArray[Any], float]:
-    """Features and threshold."""
+    """Return features and threshold."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         file.readline()
         threshold = _numbers(path, 2, file.readline(), 1, float)[0]
@@ -43,7 +43,7 @@ def read_factorized(path: Path, dtype: Any) -> tuple[NDArray[Any], float]:
 
 
 def read_graph(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Edges and costs."""
+    """Return edges and costs."""
     table = read_table(path, skip=1, dtype=np.float64, d=3)
     nodes = table[:, :2]
     bad = np.flatnonzero(~((nodes >= 0) & (nodes < 2**31) & (nodes == np.floor(nodes))).all(axis=1))
@@ -64,13 +64,13 @@ def read_table(
     d: int | None = None,
     delimiter: str | None = None,
 ) -> NDArray[Any]:
-    """The numbers after the first `skip` lines, n lines of d of them where n and d are known.
+    """Return the numbers after the first `skip` lines: n lines of d numbers where n and d are known.
 
-    The file is read by NumPy's parser; only if that fails is it read again, to name the line.
+    The file is read by NumPy's parser; if that fails, it is read again to name the line.
     """
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about files without numbers, which are named below
+            warnings.simplefilter("ignore")  # files without numbers, reported below
             lines = (line for at, line in enumerate(file) if at >= skip)
             table = np.loadtxt(lines, dtype=dtype, delimiter=delimiter, comments=None, ndmin=2)
         if table.shape == (n or len(table), d or table.shape[1]) and len(table):
@@ -125,7 +125,7 @@ def _numbers(path: Path, line: int, text: str, count: int, kind: type) -> list[A
 
 
 def format_of(dtype: np.dtype[Any]) -> str:
-    """A number format that is read back to the same bits."""
+    """Return a number format that is read back to the same bits."""
     if dtype.kind in "iub":
         return "%d"
     return "%.17g" if dtype == np.float64 else "%.9g"

@@ -1,1 +1,1 @@
-"""Estimators and the assignment of new items to clusters."""
+"""The estimator, and the assignment of new items to clusters."""

@@ -1,4 +1,7 @@
-"""New points to clusters: mean features, and the most similar of them."""
+"""Assignment of items to the clusters with the most similar mean features.
+
+The estimator, segmentation, shards and `DenseProblem.label_weightless` call it.
+"""
 
 from typing import Any
 
@@ -7,11 +10,13 @@ from numpy.typing import NDArray
 
 from clusterfug.problems.cost_kernels import mean_rows
 
+_BLOCK_ENTRIES = 1 << 24  # of the inner products computed at a time
+
 
 def cluster_means(
     features: NDArray[Any], labels: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> NDArray[Any]:
-    """(K, d) weighted mean feature of each cluster 0..K-1, summed in float64, in the features' dtype."""
+    """Return weighted mean features of clusters 0..K-1 in the features' dtype, summed in float64."""
     starts = np.append(0, np.cumsum(np.bincount(labels)))
     means = np.empty((len(starts) - 1, features.shape[1]), dtype=features.dtype)
     mean_rows(features, weight, np.argsort(labels, kind="stable"), starts, means)
@@ -21,10 +26,10 @@ def cluster_means(
 def most_similar(
     features: NDArray[Any], means: NDArray[Any], which: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """The mean of largest inner product for each row of features (or for some of them), in blocks."""
+    """Return the mean of largest inner product for each row of features (or each in `which`), in blocks."""
     which = np.arange(len(features)) if which is None else which
     found = np.empty(len(which), dtype=np.int64)
-    step = max(1, (1 << 24) // max(means.shape))
+    step = max(1, _BLOCK_ENTRIES // max(means.shape))
     for start in range(0, len(which), step):
         block = features[which[start : start + step]]
         found[start : start + step] = np.argmax(block @ means.T, axis=1)

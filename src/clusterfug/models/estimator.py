@@ -29,7 +29,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         for each sample: a share (`strictness`) of its mean similarity to its nearest samples. "auto", the
         default, selects that share, too; `choice_` says why.
     alpha : float or array of shape (n_samples,), default=None
-        Used instead of `threshold` when given: cost = <f_i, f_j> - alpha_i * alpha_j.
+        Used instead of `threshold`: cost = <f_i, f_j> - alpha_i * alpha_j.
     prefer : {"small", "large"}, default="small"
         Sign of the alpha term; "large" adds it.
     strictness : float, default=None
@@ -37,18 +37,18 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
     n_neighbors : int, default=None
         Nearest samples that a local threshold looks at: 100, or two thirds of the samples if that is less.
     n_clusters : int or (low, high), default=None
-        Target number of clusters, reached by making a local threshold as strict as it takes, and by joining
-        clusters where none gives the number. If that is not possible, the nearest is returned, with a
-        warning.
+        Target number of clusters: a local threshold is made as strict as it takes, and if none gives the
+        number, clusters of a finer result are joined. If that is not possible, the nearest result is
+        returned, with a warning.
     metric : {"cosine", "inner_product"}, default="cosine"
         "cosine" scales rows to length 1 (a zero row stays zero); "inner_product" leaves them.
     center : bool, default=False
         Subtract the mean feature first. Advisable when most cosines are high.
     algorithm : {"auto", "fast", "best", "exact", "gaec", "dgaec", "dgaec-inc", "dlaec", "dapplaec"}
-        "auto" is the default; "best" searches until `time_limit`; "exact"
-        proves its answer optimal, for up to about 80 samples. See `dense_multicut`.
+        "auto" is the default; "best" searches until `time_limit`; "exact" proves its answer optimal, for up
+        to about 80 samples. See `dense_multicut`.
     refine : bool, default=False
-        Refine what one of the paper's algorithms found. (Ours always refine.)
+        Refine the result of one of the paper's algorithms. (The others always refine.)
     init : integer array of shape (n_samples,), default=None
         Labels to start from, for "auto", "fast" and "best".
     time_limit : float, default=None
@@ -58,7 +58,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
     random_state : int, Generator, RandomState or None, default=0
         Seed of the search of "best" and of the shaking of "auto".
     k : int, default=None
-        Neighbours kept per node by the paper's algorithms; None lets the algorithm choose.
+        Neighbours kept per node by the paper's algorithms.
     ann : {"hnsw", "ivf"}, default=None
         The index of the approximate search of algorithm="dapplaec".
     device : {None, "cpu", "cuda", "cuda:1", "auto"} or torch.device, default=None
@@ -85,11 +85,11 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         No clustering has a smaller objective than `lower_bound_`; how far from it `objective_` is, as a
         share. None unless ``bound=True`` or ``algorithm="exact"``.
     choice_ : Choice or None
-        How the strictness was chosen, if it was: candidates, their clusters and scores, and the reason.
+        How the strictness was selected, if it was: candidates, their clusters and scores, and the reason.
     cluster_centers_ : array of shape (n_clusters_, n_features_in_)
-        Mean feature of each cluster, after preprocessing.
+        Mean preprocessed feature of each cluster.
     mean_ : array of shape (n_features_in_,) or None
-        What was subtracted from the features.
+        The mean feature that was subtracted, if ``center=True``.
     result_ : Clustering
         The whole result: trace, certificates, contraction history, seconds.
     n_iter_ : int
@@ -159,8 +159,8 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         X : array of shape (n_samples, n_features)
         y : ignored
         sample_weight : array of shape (n_samples,), default=None
-            Sample i counts as that many samples. One of weight 0 takes no part and is labelled like
-            a new point.
+            Sample i counts as that many samples. One of weight 0 takes no part and is labelled like a new
+            sample.
         """
         if checks.on_gpu(X):
             raise TypeError(
@@ -215,10 +215,10 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The cluster whose mean feature has the largest inner product with each row of X.
+        """Return the cluster whose mean feature has the largest inner product with each row of X.
 
-        Rows are preprocessed as in `fit`. There is never a new label; a row that was clustered may
-        be nearer to the mean of another cluster.
+        Rows are preprocessed as in `fit`. No new labels occur. A row that was clustered may be more similar
+        to the mean of another cluster than to that of its own.
         """
         check_is_fitted(self)
         X = checks.features(validate_data(self, X, dtype="numeric", reset=False))

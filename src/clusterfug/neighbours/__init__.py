@@ -1,1 +1,1 @@
-"""Candidate pairs: exact search over all items, and the lists of neighbours that contraction keeps."""
+"""The most attractive partners of every item: exact search, approximate search, lists under contraction."""

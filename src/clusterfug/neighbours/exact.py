@@ -1,9 +1,9 @@
-"""The k most attractive partners of every item, exactly, in O(n k) memory beyond one block of scores.
+"""Exact search for the k most attractive partners of every item, in O(n k) memory and one block of scores.
 
-Scores come from a blocked float32 matrix product over half of all pairs (costs are symmetric); it only
-*nominates*. The nominees are re-scored in float64, and a row whose k-th partner is not clear of the
-rejected ones by more than the rounding error of the product is searched again in float64. So the
-answer, ties included, depends neither on BLAS nor on the number of threads.
+A blocked float32 matrix product over half of all pairs (costs are symmetric) only selects candidates. They
+are scored again in float64. Where the k-th cost does not exceed the costs of the rejected items by more
+than the rounding error of the product, all items are scored in float64. So the result, ties included,
+depends neither on BLAS nor on the number of threads.
 """
 
 from typing import NamedTuple
@@ -17,21 +17,25 @@ from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints, cost_to
 from clusterfug.problems.dense import DenseProblem
 
 _BLOCK = 2048  # rows and columns of one block of scores: 16 MiB
-_WORK = 100_000_000  # multiplications per kernel call, well under a second
+_SPARE_CANDIDATES = 8  # candidates per item beyond k
+_STRIDE = 64  # scores that are compared with the candidates at once
+_WORK_PER_CALL = 100_000_000  # multiplications per kernel call: well under a second
 
 
 class Neighbours(NamedTuple):
-    """Row i: partners of item i by falling cost, equal costs by rising index."""
+    """Partners of item i in row i, in decreasing order of their costs; equal costs by increasing index."""
 
     ids: NDArray[np.int64]  # (n, k)
     costs: NDArray[np.float64]  # (n, k)
 
 
-def nearest(problem: DenseProblem, k: int, progress: Progress | None = None, split: int = 0) -> Neighbours:
-    """The k partners of largest cost of every item; k is clipped to the number of others.
+def exact_neighbours(
+    problem: DenseProblem, k: int, progress: Progress | None = None, split: int = 0
+) -> Neighbours:
+    """Return the k partners of largest cost of every item, or all other items if there are fewer.
 
-    With a split, items look for partners on the other side of it only: those before it among those from
-    there on, and the other way round; k is clipped to the number of items on the smaller side.
+    With a split, the partners of items 0..split-1 are among the items from `split` on, and the reverse; k
+    is clipped to the number of items on the smaller side.
     """
     n = problem.n
     fewest = min(split, n - split) if split else n - 1
@@ -39,25 +43,25 @@ def nearest(problem: DenseProblem, k: int, progress: Progress | None = None, spl
     found = Neighbours(np.empty((n, k), dtype=np.int64), np.empty((n, k)))
     if k == 0:
         return found
-    nominees, limits = _nominate(problem, min(fewest, k + 8), progress, split)
-    step = max(1, _WORK // (nominees.shape[1] * problem.d))
-    unclear = np.zeros(n, dtype=np.bool_)
+    candidates, limits = _candidates(problem, min(fewest, k + _SPARE_CANDIDATES), progress, split)
+    step = max(1, _WORK_PER_CALL // (candidates.shape[1] * problem.d))
+    is_unclear = np.zeros(n, dtype=np.bool_)
     for start in range(0, n, step):
-        rescore(problem.rows, nominees, limits, start, min(n, start + step), *found, unclear)
-    again = np.flatnonzero(unclear)
-    step = max(1, _WORK // (n * problem.d))
-    for start in range(0, len(again), step):
-        search(problem.rows, again[start : start + step], *found, split)
+        rescore(problem.rows, candidates, limits, start, min(n, start + step), *found, is_unclear)
+    unclear = np.flatnonzero(is_unclear)
+    step = max(1, _WORK_PER_CALL // (n * problem.d))
+    for start in range(0, len(unclear), step):
+        search_items(problem.rows, unclear[start : start + step], *found, split)
     return found
 
 
-def _nominate(
+def _candidates(
     problem: DenseProblem, count: int, progress: Progress | None, split: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """For every item `count` partners of largest score, and a limit on the cost of all others.
+    """Return the `count` partners of largest score of every item, and upper bounds on all other costs.
 
     A score is the float32 product plus a bound on its rounding error, rounding * |g_i| |g_j|, which one
-    more column of the product adds; so whoever is not nominated costs at most the last score that is.
+    more column of the product adds. So the score of the last candidate bounds the cost of every other item.
     """
     n, d = problem.n, problem.d
     # Queries and rows are scaled (by powers of two: no rounding) to length <= 1: no score overflows.
@@ -69,7 +73,7 @@ def _nominate(
     scores = np.empty((min(n, _BLOCK), min(n, _BLOCK)), dtype=np.float32)
     end = split or n
     for top in range(0, end, _BLOCK):
-        threads.look()
+        threads.check_stop()
         bottom = min(end, top + _BLOCK)
         queries = problem.queries(top, bottom, np.float32, query_scale, spare=1)
         queries[:, -1] = slack[top:bottom] * query_scale
@@ -78,24 +82,24 @@ def _nominate(
             columns = problem.extended(left, right, np.float32, row_scale, spare=1)
             columns[:, -1] = slack[left:right] * row_scale
             block = np.matmul(queries, columns.T, out=scores[: bottom - top, : right - left])
-            nominate(block, top, left, best, ids)
+            update_candidates(block, top, left, best, ids)
         if progress is not None:
             progress("neighbours", bottom * (2 * n - bottom), n * n)
     limits = best[:, -1] / (query_scale * row_scale)
     others = np.where(np.arange(n) < split, n - split, split) if split else np.full(n, n - 1)
-    limits[others == count] = -np.inf  # all of them are nominated
+    limits[others == count] = -np.inf  # every other item is a candidate
     return ids, limits
 
 
 @kernel
 def precedes(cost: float, partner: int, other_cost: float, other_partner: int) -> bool:
-    """The order of partners in a row: larger cost first, then the lower index."""
+    """Return whether a partner comes before another: larger cost first, then the lower index."""
     return cost > other_cost or (cost == other_cost and partner < other_partner)
 
 
 @kernel
 def insert(ids: Ints, costs: Floats, length: int, partner: int, cost: float) -> int:
-    """Insert into a sorted row that holds `length` entries; a full row drops its last. New length."""
+    """Insert into a sorted row of `length` entries; a full row drops its last. Return the new length."""
     if length < ids.shape[0]:
         length += 1
     elif not precedes(cost, partner, costs[length - 1], ids[length - 1]):
@@ -111,69 +115,80 @@ def insert(ids: Ints, costs: Floats, length: int, partner: int, cost: float) -> 
 
 
 @reduction
-def holds_candidate(scores: Floats, bar: float, bars: Floats) -> bool:
-    """Whether some score is above the bar of its row or of its column."""
+def largest_value(values: Floats) -> float:
+    """Return the maximum of an array."""
+    top = values[0]
+    for t in range(values.shape[0]):
+        top = max(top, values[t])
+    return top
+
+
+@reduction
+def has_candidate(scores: Floats, row_minimum: float, column_minima: Floats) -> bool:
+    """Return whether some score exceeds the minimum of its row or of its column."""
     highest = scores[0]
-    margin = scores[0] - bars[0]
+    margin = scores[0] - column_minima[0]
     for c in range(scores.shape[0]):
         highest = max(highest, scores[c])
-        margin = max(margin, scores[c] - bars[c])
-    return highest > bar or margin > 0
+        margin = max(margin, scores[c] - column_minima[c])
+    return highest > row_minimum or margin > 0
 
 
 @kernel
-def nominate(scores: Floats, top: int, left: int, best: Floats, ids: Ints) -> None:
-    """Take the largest scores of a block into the sorted nominees of its rows and of its columns."""
-    stride = 64
+def update_candidates(scores: Floats, top: int, left: int, best: Floats, ids: Ints) -> None:
+    """Insert the largest scores of a block into the sorted candidates of its rows and of its columns."""
     n_columns = scores.shape[1]
     last = best.shape[1] - 1
-    # A block on the diagonal holds each pair twice: its columns are its rows.
-    bars = np.full(n_columns, np.inf, dtype=best.dtype)
+    # A block on the diagonal has each pair twice: its columns are its rows.
+    minima = np.full(n_columns, np.inf, dtype=best.dtype)
     if top != left:
-        bars[:] = best[left : left + n_columns, last]
+        minima[:] = best[left : left + n_columns, last]
     for r in range(scores.shape[0]):
         i = top + r
-        for start in range(0, n_columns, stride):
-            stop = min(n_columns, start + stride)
-            if not holds_candidate(scores[r, start:stop], best[i, last], bars[start:stop]):
+        for start in range(0, n_columns, _STRIDE):
+            stop = min(n_columns, start + _STRIDE)
+            if not has_candidate(scores[r, start:stop], best[i, last], minima[start:stop]):
                 continue
             for c in range(start, stop):
                 j = left + c
                 score = scores[r, c]
                 if score > best[i, last] and i != j:
                     insert(ids[i], best[i], last + 1, j, score)
-                if score > bars[c]:
+                if score > minima[c]:
                     insert(ids[j], best[j], last + 1, i, score)
-                    bars[c] = best[j, last]
+                    minima[c] = best[j, last]
 
 
 @kernel
 def rescore(
     rows: ExtendedRows,
-    nominees: Ints,
+    candidates: Ints,
     limits: Floats,
     start: int,
     stop: int,
     ids: Ints,
     costs: Floats,
-    unclear: Ints,
+    is_unclear: Ints,
 ) -> None:
-    """The k best nominees of each row in float64; unclear where an item not nominated may be better."""
+    """Find the k best candidates of items start..stop-1 in float64.
+
+    An item is unclear if the cost of an item that is no candidate may be larger.
+    """
     query = np.empty(rows.signature.shape[0])
     k = ids.shape[1]
     for i in range(start, stop):
         query_of_item(rows, i, query)
         length = 0
-        for j in nominees[i]:
+        for j in candidates[i]:
             length = insert(ids[i], costs[i], length, j, cost_to_item(rows, query, j))
-        unclear[i] = not costs[i, k - 1] > limits[i]
+        is_unclear[i] = not costs[i, k - 1] > limits[i]
 
 
 @kernel
-def search(rows: ExtendedRows, which: Ints, ids: Ints, costs: Floats, split: int) -> None:
-    """Exact search of the given rows against all items (beyond a split, if there is one), in float64."""
+def search_items(rows: ExtendedRows, items: Ints, ids: Ints, costs: Floats, split: int) -> None:
+    """Find the k best partners of some items among all (beyond a split, if there is one), in float64."""
     query = np.empty(rows.signature.shape[0])
-    for i in which:
+    for i in items:
         query_of_item(rows, i, query)
         length = 0
         for j in range(rows.features.shape[0]):

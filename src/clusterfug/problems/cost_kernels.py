@@ -1,4 +1,4 @@
-"""The cost law, as kernels: what two items (or two sets of items) cost, from their features alone.
+"""The cost law as kernels: the cost between two items, or two sets of items, from their features.
 
 Every pair cost is an indefinite inner product  cost(i, j) = sum_d sigma_d g_id g_jd  of the extended
 rows  g_i = weight_i * [f_i, alpha_i].  A *query* is a row with its feature columns times the signature, so
@@ -41,13 +41,14 @@ def add_row(rows: ExtendedRows, i: int, out: Floats) -> None:
 
 @kernel
 def apply_signature(rows: ExtendedRows, row: Floats) -> None:
-    """Make a query of an extended row, in place."""
+    """Turn an extended row into a query, in place."""
     for p in range(rows.features.shape[1]):
         row[p] *= rows.signature[p]
 
 
 @kernel
 def query_of_item(rows: ExtendedRows, i: int, out: Floats) -> None:
+    """out = the query of item i."""
     out[:] = 0.0
     add_row(rows, i, out)
     apply_signature(rows, out)
@@ -55,7 +56,7 @@ def query_of_item(rows: ExtendedRows, i: int, out: Floats) -> None:
 
 @reduction
 def cost_to_item(rows: ExtendedRows, query: Floats, j: int) -> float:
-    """Cost between the owner of a query and item j."""
+    """Cost between the item or set of a query and item j."""
     d = rows.features.shape[1]
     total = 0.0
     for p in range(d):
@@ -65,14 +66,14 @@ def cost_to_item(rows: ExtendedRows, query: Floats, j: int) -> float:
 
 @kernel
 def costs_to_items(rows: ExtendedRows, query: Floats, start: int, stop: int, costs: Floats) -> None:
-    """Costs between the owner of a query and items start..stop-1."""
+    """Costs between the item or set of a query and items start..stop-1."""
     for j in range(start, stop):
         costs[j] = cost_to_item(rows, query, j)
 
 
 @reduction
 def cost_to_row(rows: ExtendedRows, query: Floats, row: Floats) -> float:
-    """Cost between the owner of a query and a set of items with this extended row."""
+    """Cost between the item or set of a query and a set with this extended row."""
     d = rows.features.shape[1]
     total = 0.0
     for p in range(d):
@@ -84,8 +85,8 @@ def cost_to_row(rows: ExtendedRows, query: Floats, row: Floats) -> float:
 def cost_inside(rows: ExtendedRows, items: Ints, labels: Ints, seen: Floats) -> float:
     """Total cost of pairs with the same label among items that are sorted by label.
 
-    Each item is charged with the sum of the earlier rows of its cluster, which is left in `seen` (and
-    taken from there, if labels[0] continues the last call's cluster), so that the items may come in parts.
+    The cost of an item to the earlier items of its cluster is computed from the sum of their rows, which
+    stays in `seen` for the next call: items may come in parts, and a cluster may continue in the next one.
     """
     total = 0.0
     query = np.empty(seen.shape[0])
@@ -124,7 +125,7 @@ def squared_norms(
 
 @kernel
 def own_costs(rows: ExtendedRows, start: int, stop: int, own: Floats, magnitudes: Floats) -> None:
-    """What items cost to themselves, and numbers u with |cost(i, j)| <= u_i u_j.
+    """Costs of items start..stop-1 to themselves, and magnitudes u with |cost(i, j)| <= u_i u_j.
 
     u_i = sqrt(|f_i|^2 + |sigma| alpha_i^2), by the inequality of Cauchy and Schwarz.
     """

@@ -17,6 +17,7 @@ from clusterfug.costs.models import CostModel, Threshold, cost_model
 from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress
 from clusterfug.models.assignment import cluster_means, most_similar
+from clusterfug.problems.base import Solvable
 from clusterfug.problems.cost_kernels import (
     ExtendedRows,
     cost_inside,
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
 _WORK_PER_CALL = 100_000_000  # numbers a kernel reads before it returns to Python, so that Ctrl-C works
 _EPSILON = float(np.finfo(np.float64).eps)
 _CHEAP_WORK = 4e9  # multiplications: a fraction of a second
-_MANY_NEIGHBOURHOODS = 20  # with so many, polishing costs little compared to the neighbour search
+_MANY_NEIGHBOURHOODS = 20  # from this number on, polishing is cheap compared to the neighbour search
 
 
-class DenseProblem:
+class DenseProblem(Solvable):
     """Weighted correlation clustering of n items on the complete graph, in factorised form.
 
     The cost of a pair is an indefinite inner product,
@@ -75,6 +76,7 @@ class DenseProblem:
     """
 
     kind: ClassVar[str] = "features"
+    executions: ClassVar[frozenset[str]] = frozenset({"cpu", "torch", "sharded"})
 
     def __init__(
         self,
@@ -179,10 +181,6 @@ class DenseProblem:
         """Pairs of items."""
         return self.n**2
 
-    def dense(self) -> "DenseProblem":
-        """Return the problem itself; of features it is their dense problem."""
-        return self
-
     @property
     def d(self) -> int:
         """Number of feature columns."""
@@ -190,9 +188,7 @@ class DenseProblem:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.rows = ExtendedRows(
-            *map(read_only, self.rows)
-        )  # pickling does not preserve the read-only flag
+        self.rows = ExtendedRows(*map(read_only, self.rows))  # pickling loses the read-only flag
 
     def __repr__(self) -> str:
         costs = "alpha" if self.threshold is None else f"threshold={self.threshold:g}"
@@ -350,7 +346,7 @@ class DenseProblem:
         return lazy(self, partners, N_NEIGHBOURS)
 
     def affords_second_start(self, nodes: int) -> bool:
-        """Whether the costs in all neighbourhoods of so many nodes are computed in under a second."""
+        """Whether the costs in all neighbourhoods of `nodes` nodes are computed in under a second."""
         return self.n * min(self.n, nodes) * self.d <= _CHEAP_WORK
 
     def affords_polishing(self, nodes: int) -> bool:

@@ -4,6 +4,7 @@
 `DenseProblem` (on the CPU), tensors (on a GPU) or shards.
 """
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,15 +14,20 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.costs.models import CostModel
 from clusterfug.costs.preprocessing import AS_GIVEN, Preprocessing
+from clusterfug.problems.base import Solvable
 
 if TYPE_CHECKING:
     import torch
 
     from clusterfug.problems.dense import DenseProblem
+    from clusterfug.result import Clustering
+
+#: Warn if the largest cluster holds more than this share of the items.
+ONE_CLUSTER_SHARE = 0.98
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureProblem:
+class FeatureProblem(Solvable):
     """Items given by features, a cost model, weights and preprocessing.
 
     Attributes
@@ -37,6 +43,7 @@ class FeatureProblem:
     """
 
     kind: ClassVar[str] = "features"
+    executions: ClassVar[frozenset[str]] = frozenset({"cpu", "torch", "sharded", "dask"})
 
     X: Any
     costs: CostModel
@@ -52,12 +59,20 @@ class FeatureProblem:
     @property
     def is_stored(self) -> bool:
         """Whether the features are in files, to be read in parts or at once."""
-        return hasattr(self.X, "stretch")
+        return hasattr(self.X, "read")
 
     @property
     def expected_work(self) -> int:
         """Pairs of items; 0 for something that has no rows, and will fail."""
         return self.shape[0] ** 2 if self.shape else 0
+
+    @property
+    def needs_selection(self) -> bool:  # type: ignore[override]
+        return self.costs.needs_selection
+
+    @property
+    def needs_all_items(self) -> bool:  # type: ignore[override]
+        return self.costs.needs_all_items
 
     def with_costs(self, costs: CostModel) -> "FeatureProblem":
         return replace(self, costs=costs)
@@ -65,14 +80,14 @@ class FeatureProblem:
     def prepared(self, device: "torch.device | None" = None) -> "FeatureProblem":
         """Return the same problem with checked and preprocessed features, for the CPU or for a device.
 
-        Tensors on a GPU are preprocessed there, arrays on the host. Features that stay as they are and go
-        to a device are checked there later, when they are read.
+        Tensors on a GPU that are solved on a device are preprocessed there, all else on the host. Features
+        that stay as they are and go to a device are checked there later, when they are read.
         """
         if self.is_prepared:
             return self
         if device is not None and self.preprocessing.is_identity and not self.is_stored:
             return replace(self, is_prepared=True)
-        if checks.on_gpu(self.X):
+        if device is not None and checks.on_gpu(self.X):
             from clusterfug.execution.torch.preprocessing import prepare_tensor
 
             tensor, mean = prepare_tensor(self.X, self.preprocessing, self.sample_weight)
@@ -88,8 +103,36 @@ class FeatureProblem:
         X = prepare(X, self.preprocessing.metric, mean)
         return replace(self, X=X, sample_weight=weight, mean=mean, is_prepared=True)
 
-    def dense(self) -> "DenseProblem":
+    def resolved(self) -> "DenseProblem":
         """Return the dense problem on the CPU."""
         from clusterfug.problems.dense import DenseProblem
 
-        return DenseProblem(self.prepared().X, self.costs, sample_weight=self.sample_weight)
+        X = checks.on_host(self.prepared().X)
+        return DenseProblem(X, self.costs, sample_weight=self.sample_weight)
+
+    def described(self, result: "Clustering") -> "Clustering":
+        """Return the result with preprocessing and cost model (the selected one, if one was selected)."""
+        return replace(result, costs=result.costs or self.costs, preprocessing=self.preprocessing)
+
+    def advised(self, result: "Clustering") -> "Clustering":
+        """Warn if nearly all items are in one cluster because of a part that all of them share."""
+        from clusterfug.costs.preprocessing import share_common_part
+
+        weight = checks.on_host(self.sample_weight)
+        sizes = np.bincount(
+            result.labels, weights=None if weight is None else np.asarray(weight, np.float64)
+        )
+        is_target = result.choice is not None and result.choice.target is not None
+        if is_target or len(result.labels) == 1 or sizes.max() < ONE_CLUSTER_SHARE * sizes.sum():
+            return result
+        if self.preprocessing.center or not share_common_part(self.X, weight):
+            return result
+        size = "all" if result.n_clusters == 1 else f"{sizes.max():,.10g} of {sizes.sum():,.10g}"
+        advice = (
+            f"one cluster holds {size} items: they share a common part, so centre them first "
+            "(center=True, --center)"
+        )
+        warnings.warn(advice, UserWarning, stacklevel=4)
+        if result.choice is None:
+            return result
+        return replace(result, choice=replace(result.choice, reason=f"{result.choice.reason}; {advice}"))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clusterfug import checks
 from clusterfug.execution.jit import Progress, kernel
+from clusterfug.problems.base import Solvable
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import Certificate
@@ -24,7 +25,7 @@ _MAX_EDGES = 2**30 - 1  # two half-edges each, counted in int32
 _MAX_DISTANCE = 4  # edges on a path from a node to the nodes that count as close to it
 _MAX_EXPANDED = 1000  # nodes per distance whose neighbours are visited
 _MAX_EXACT_INTEGER = 2**53  # integers of smaller magnitude are exact in float64
-_CHEAP_NODES = 20_000  # a graph of so many nodes is polished in about a second
+_CHEAP_NODES = 20_000  # a graph of this size is polished in about a second
 
 
 class Adjacency(NamedTuple):
@@ -35,7 +36,7 @@ class Adjacency(NamedTuple):
     costs: NDArray[np.float64]  # (2 m,)
 
 
-class GraphProblem:
+class GraphProblem(Solvable):
     """Graph with attractive (> 0) and repulsive (< 0) edges; see `multicut` for the parameters.
 
     Attributes
@@ -48,6 +49,7 @@ class GraphProblem:
     """
 
     kind: ClassVar[str] = "graph"
+    executions: ClassVar[frozenset[str]] = frozenset({"cpu"})
 
     def __init__(self, edges: Any, costs: Any = None, n_nodes: int | None = None) -> None:
         if hasattr(edges, "tocoo"):

@@ -101,11 +101,11 @@ class Problem(Protocol):
         ...
 
     def affords_second_start(self, nodes: int) -> bool:
-        """Whether contraction, and polishing in neighbourhoods of so many nodes, take about a second."""
+        """Whether contraction, and polishing in neighbourhoods of `nodes` nodes, take about a second."""
         ...
 
     def affords_polishing(self, nodes: int) -> bool:
-        """Whether polishing in neighbourhoods of so many nodes is cheap, in itself or relatively."""
+        """Whether polishing in neighbourhoods of `nodes` nodes is cheap, in itself or relatively."""
         ...
 
     # Lower bounds.

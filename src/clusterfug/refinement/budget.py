@@ -34,7 +34,7 @@ class Budget:
 
     def over(self) -> bool:
         """Whether the time limit has passed."""
-        threads.look()
+        threads.check_stop()
         return self._limit is not None and self._seconds() >= self._limit
 
     def left(self) -> float:

@@ -115,7 +115,7 @@ def _score_slots(
             rows, scores, items[part], slots, 1 / scale, last, slack, magnitudes, clusters.labels, lists
         )
 
-    threads.each(block, threads.slices(len(items), _BLOCK_ITEMS))
+    threads.for_each(block, threads.slices(len(items), _BLOCK_ITEMS))
 
 
 @kernel

@@ -134,7 +134,7 @@ def recompute_sums(
 
 @kernel
 def cost_to_cluster(rows: ExtendedRows, clusters: FeatureClusterState, query: Floats, slot: int) -> float:
-    """Cost of the owner of a query to the cluster in a slot."""
+    """Cost between the item of a query and the cluster in a slot."""
     if clusters.summed[slot]:
         return cost_to_row(rows, query, clusters.sums[slot])
     return cost_to_item(rows, query, slot)

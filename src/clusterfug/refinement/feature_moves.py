@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress, kernel
-from clusterfug.neighbours.exact import Neighbours, nearest
+from clusterfug.neighbours.exact import Neighbours, exact_neighbours
 from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints, query_of_item
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.refinement.budget import Budget
@@ -48,7 +48,7 @@ _MIN_MOVED_SHARE = 0.002  # a pass that moves a smaller share of the items is th
 
 def feature_partners(problem: DenseProblem, progress: Progress | None = None) -> Neighbours:
     """Neighbour graph of the items, for `first_feature_moves`."""
-    return nearest(problem, N_NEIGHBOURS, progress)
+    return exact_neighbours(problem, N_NEIGHBOURS, progress)
 
 
 def first_feature_moves(
@@ -69,7 +69,7 @@ def first_feature_moves(
     for _ in range(_MAX_FIRST_PASSES):
         moved = 0
         for start in range(0, n, step):
-            threads.look()
+            threads.check_stop()
             moved += neighbour_pass(problem.rows, clusters, ids, order[start : start + step])
         if moved < _MIN_MOVED_SHARE * n:
             break

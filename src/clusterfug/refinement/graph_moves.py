@@ -93,7 +93,7 @@ def _move_pass(graph: GraphProblem, state: GraphClusterState, order: NDArray[np.
     step = max(1, _WORK_PER_CALL * graph.n // (2 * len(graph.costs) + graph.n))
     moved = 0
     for start in range(0, graph.n, step):
-        threads.look()
+        threads.check_stop()
         moved += move_nodes(graph.adjacency, state, order[start : start + step])
     return moved
 

@@ -5,7 +5,7 @@ record the steps and stop after any of them.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,50 +21,40 @@ _N_STARTS = 4  # starting points of `best`, if the problem is small enough to be
 _POLISHED_NODES = 500  # nodes of a neighbourhood in polishing
 
 Steps = Iterator[tuple[str, Refined]]
-Strategy = Callable[
-    [Problem, NDArray[np.int64] | None, Budget, np.random.Generator, Progress | None], Steps
-]
 
 
-def fast_steps(
-    problem: Problem,
-    init: NDArray[np.int64] | None,
-    budget: Budget,
-    rng: np.random.Generator,
-    progress: Progress | None,
-) -> Steps:
-    """Multilevel moves and joins, starting from labels 0..K-1 or from singletons."""
-    yield from _polished_steps(problem, init, budget, rng, progress, False, False)
+class Start(NamedTuple):
+    """What a strategy is given: the problem, labels 0..K-1 (or None for singletons), and its limits."""
+
+    problem: Problem
+    init: NDArray[np.int64] | None
+    budget: Budget
+    rng: np.random.Generator
+    progress: Progress | None = None
 
 
-def auto_steps(
-    problem: Problem,
-    init: NDArray[np.int64] | None,
-    budget: Budget,
-    rng: np.random.Generator,
-    progress: Progress | None,
-) -> Steps:
+def fast_steps(start: Start) -> Steps:
+    """Multilevel moves and joins."""
+    yield from _polished_steps(start, second_start=False, polishing=False)
+
+
+def auto_steps(start: Start) -> Steps:
     """`fast`, followed by a second start and by polishing where the problem says that they are cheap."""
-    second_start = problem.affords_second_start(_POLISHED_NODES)
-    polishing = problem.affords_polishing(_POLISHED_NODES)
-    yield from _polished_steps(problem, init, budget, rng, progress, second_start, polishing)
+    second_start = start.problem.affords_second_start(_POLISHED_NODES)
+    polishing = start.problem.affords_polishing(_POLISHED_NODES)
+    yield from _polished_steps(start, second_start, polishing)
 
 
-def best_steps(
-    problem: Problem,
-    init: NDArray[np.int64] | None,
-    budget: Budget,
-    rng: np.random.Generator,
-    progress: Progress | None,
-) -> Steps:
+def best_steps(start: Start) -> Steps:
     """All steps of `auto`, then iterated local search, from several starts if the problem is small."""
-    for name, refined in _polished_steps(problem, init, budget, rng, progress, True, True):
+    problem, _, budget, rng, progress = start
+    for name, refined in _polished_steps(start, second_start=True, polishing=True):
         yield name, refined
     kept, inside = refined.labels, problem.inside(refined.labels)
-    for start in range(_N_STARTS if problem.n <= MAX_PART_ITEMS else 1):
-        if inside >= budget.inside_bound or (start > 0 and budget.over()):
+    for number in range(_N_STARTS if problem.n <= MAX_PART_ITEMS else 1):
+        if inside >= budget.inside_bound or (number > 0 and budget.over()):
             break
-        current = multilevel(problem, budget, rng) if start > 0 else kept
+        current = multilevel(problem, budget, rng) if number > 0 else kept
         for labels in iterated_local_search(problem, current, budget, rng):
             if progress is not None:
                 progress("search", *budget.spent())
@@ -80,16 +70,9 @@ def best_steps(
         yield "search", refine(problem, kept, Budget())
 
 
-def _polished_steps(
-    problem: Problem,
-    init: NDArray[np.int64] | None,
-    budget: Budget,
-    rng: np.random.Generator,
-    progress: Progress | None,
-    second_start: bool,
-    polishing: bool,
-) -> Steps:
+def _polished_steps(start: Start, second_start: bool, polishing: bool) -> Steps:
     """Multilevel refinement, then optionally a second start from contraction, then optionally polishing."""
+    problem, init, budget, rng, progress = start
     partners: Any = None
     if init is None or problem.inside(init) < 0:
         partners = problem.partners(progress)
@@ -120,4 +103,8 @@ def _better(problem: Problem, first: Refined, second: Refined) -> Refined:
     return second if problem.inside(second.labels) > problem.inside(first.labels) else first
 
 
-STRATEGIES: dict[str, Strategy] = {"fast": fast_steps, "auto": auto_steps, "best": best_steps}
+STRATEGIES: dict[str, Callable[[Start], Steps]] = {
+    "fast": fast_steps,
+    "auto": auto_steps,
+    "best": best_steps,
+}

@@ -1,1 +1,1 @@
-"""What people look at: inspection of features, evaluation of clusterings, pictures."""
+"""Reports for people: inspection of features, evaluation of clusterings, pictures."""

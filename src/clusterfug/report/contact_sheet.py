@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-# 3 x 5 dots per digit, a row of three per octal figure.
+# Digits as 3 x 5 dots: five octal figures each, one per row of dots.
 _DIGITS = ("75557", "26227", "71747", "71717", "55711", "74717", "74757", "71111", "75757", "75717")
-_SCALE = 3
+_SCALE = 3  # pixels per dot, and per pixel of an image
 
 
 def contact_sheet(
     images: NDArray[np.uint8], labels: NDArray[np.int64], columns: int = 24
 ) -> NDArray[np.uint8]:
-    """Clusters by falling size: the size as a number, then the first images in it."""
+    """Return a picture with one row per cluster, by falling size: the size, then its first images."""
     sizes = np.bincount(labels)
     height, width = (side * _SCALE + 3 for side in images.shape[1:])
     margin = 4 * _SCALE * len(str(sizes.max())) + 6
@@ -31,6 +31,7 @@ def contact_sheet(
 
 
 def _write_number(sheet: NDArray[np.uint8], number: int, top: int, right: int) -> None:
+    """Draw a number into the sheet."""
     for place, figure in enumerate(reversed(str(number))):
         dots = [[int(row) >> (2 - p) & 1 for p in range(3)] for row in _DIGITS[int(figure)]]
         glyph = np.kron(np.array(dots, dtype=bool), np.ones((_SCALE, _SCALE), dtype=bool))
@@ -39,14 +40,14 @@ def _write_number(sheet: NDArray[np.uint8], number: int, top: int, right: int) -
 
 
 def write_png(path: Path, grey: NDArray[np.uint8]) -> None:
-    """A grey (h, w) picture as a PNG file."""
+    """Write a grey (h, w) picture as a PNG file."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         checksum = zlib.crc32(kind + data)
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
 
     height, width = grey.shape
-    lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line starts with its filter: none
+    lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line starts with its filter, 0 for none
     lines[:, 1:] = grey
     path.write_bytes(
         b"\x89PNG\r\n\x1a\n"

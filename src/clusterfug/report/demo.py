@@ -1,4 +1,4 @@
-"""The main job on data that everybody has: scikit-learn's 1,797 handwritten digits."""
+"""A demonstration on scikit-learn's 1,797 handwritten digits; `clusterfug demo` runs it."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +9,7 @@ from clusterfug import checks
 from clusterfug.api import dense_multicut
 from clusterfug.io.files import Features, write_instance
 from clusterfug.io.labels import write_labels
+from clusterfug.io.settings import settings_of
 from clusterfug.report.contact_sheet import contact_sheet, write_png
 from clusterfug.result import Clustering
 
@@ -34,7 +35,7 @@ def run_demo(folder: Path, threshold: float | None = None) -> Demo:
     result = dense_multicut(raw, threshold, center=True)
     files = folder / "digits.npy", folder / "labels.npy", folder / "clusters.png"
     write_instance(files[0], Features(raw), 0.4)
-    write_labels(files[1], result.labels)
+    write_labels(files[1], result.labels, settings_of(result, weighted=False))
     images = (digits.images * (255 / 16)).astype(np.uint8)
     write_png(files[2], contact_sheet(images, result.labels))
     ami = float(adjusted_mutual_info_score(digits.target, result.labels))

@@ -1,21 +1,27 @@
-"""How good a clustering is: sizes, agreement with known classes, and what it costs."""
+"""Evaluation of clusterings: sizes, agreement with known classes, and cost.
+
+`clusterfug evaluate` prints it.
+"""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import checks
-from clusterfug.problems.dense import DenseProblem
 from clusterfug.result import compact
 
-NONE = -1  # in a clustering: noise, an item on its own; in the truth: an item whose class is not known
+if TYPE_CHECKING:
+    from clusterfug.problems.protocol import Problem
+
+#: Label of noise in a clustering (each item a cluster of its own), and of an unknown class in the truth.
+NO_LABEL = -1
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many clusters (or classes) there are, and how large."""
+    """Number and sizes of clusters, or of classes."""
 
     n: int
     n_clusters: int
@@ -25,8 +31,8 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Bin:
-    """The clusters of `first` to `last` items: how many, and the items in them."""
+class SizeBin:
+    """Number of clusters of `first` to `last` items, and the items in them."""
 
     first: int
     last: int
@@ -48,27 +54,27 @@ class Scores:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the clustering costs as a multicut."""
+    """Cost of the clustering as a multicut."""
 
     objective: float
     inside: float
-    all_singletons: float  # objective of leaving every item alone
+    all_singletons: float  # objective of the clustering that cuts every pair
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The findings. `truth` and `scores` need known classes, `cost` needs features."""
+    """Result of `evaluate`. `truth` and `scores` need known classes, `cost` needs a problem."""
 
     sizes: Sizes
     noise: int  # items of label -1, each counted as a cluster of its own
-    histogram: tuple[Bin, ...]
+    histogram: tuple[SizeBin, ...]
     truth: Sizes | None = None
     unlabelled: int | None = None  # items of class -1, left out of the comparison
     scores: Scores | None = None
     cost: Cost | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the truth and the histogram on one level; what is not known is left out."""
+        """Return all entries but truth and histogram on one level, without those that are not known."""
         parts = (asdict(part) for part in (self.sizes, self.scores, self.cost) if part is not None)
         flat = {key: value for part in parts for key, value in part.items()}
         flat |= {"noise": self.noise, "histogram": [asdict(part) for part in self.histogram]}
@@ -77,8 +83,8 @@ class Evaluation:
         return flat
 
 
-def evaluate(labels: Any, truth: Any = None, problem: DenseProblem | None = None) -> Evaluation:
-    """Look at a clustering: its sizes, its agreement with known classes, its cost.
+def evaluate(labels: Any, truth: Any = None, problem: "Problem | None" = None) -> Evaluation:
+    """Return the sizes of a clustering, its agreement with known classes, and its cost.
 
     Parameters
     ----------
@@ -86,8 +92,8 @@ def evaluate(labels: Any, truth: Any = None, problem: DenseProblem | None = None
         One label per item. An item of label -1 (noise) is a cluster of its own.
     truth : integer array of shape (n,), optional
         The known class of each item. An item of class -1 is left out of the comparison.
-    problem : DenseProblem, optional
-        Says what the clustering costs.
+    problem : DenseProblem or GraphProblem, optional
+        Defines the cost of the clustering.
 
     Returns
     -------
@@ -108,13 +114,13 @@ def evaluate(labels: Any, truth: Any = None, problem: DenseProblem | None = None
     known = None
     if truth is not None:
         truth = checks.labels(truth, len(given), "truth")
-        known = truth != NONE
+        known = truth != NO_LABEL
         if not known.any():
             raise ValueError("truth is -1 everywhere: there is nothing to compare with")
-    clusters = _alone(given)
+    clusters = _with_single_noise(given)
     return Evaluation(
         sizes=_sizes(clusters),
-        noise=int(np.count_nonzero(given == NONE)),
+        noise=int(np.count_nonzero(given == NO_LABEL)),
         histogram=_histogram(clusters),
         truth=None if known is None else _sizes(compact(truth[known])),
         unlabelled=None if known is None else int(np.count_nonzero(~known)),
@@ -123,10 +129,10 @@ def evaluate(labels: Any, truth: Any = None, problem: DenseProblem | None = None
     )
 
 
-def _alone(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Labels 0..K-1 in which every item of noise has one of its own."""
+def _with_single_noise(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return labels 0..K-1 in which every item of noise is a cluster of its own."""
     clusters = compact(labels)
-    noise = np.flatnonzero(labels == NONE)
+    noise = np.flatnonzero(labels == NO_LABEL)
     clusters[noise] = clusters.max() + 1 + np.arange(len(noise))
     return compact(clusters)
 
@@ -142,13 +148,13 @@ def _sizes(clusters: NDArray[np.int64]) -> Sizes:
     )
 
 
-def _histogram(clusters: NDArray[np.int64]) -> tuple[Bin, ...]:
-    """Clusters of 1, 2-3, 4-7, ... items, up to the largest."""
+def _histogram(clusters: NDArray[np.int64]) -> tuple[SizeBin, ...]:
+    """Count clusters of 1, 2-3, 4-7, ... items, up to the largest."""
     sizes = np.bincount(clusters)
     power = np.frexp(sizes)[1] - 1  # 2**power <= size < 2**(power + 1)
     counts = np.bincount(power)
     items = np.bincount(power, weights=sizes)
-    return tuple(Bin(2**p, 2 ** (p + 1) - 1, int(counts[p]), int(items[p])) for p in range(len(counts)))
+    return tuple(SizeBin(2**p, 2 ** (p + 1) - 1, int(counts[p]), int(items[p])) for p in range(len(counts)))
 
 
 def _scores(truth: NDArray[np.int64], clusters: NDArray[np.int64]) -> Scores:
@@ -156,7 +162,7 @@ def _scores(truth: NDArray[np.int64], clusters: NDArray[np.int64]) -> Scores:
 
     homogeneity, completeness, v_measure = metrics.homogeneity_completeness_v_measure(truth, clusters)
     return Scores(
-        nmi=float(v_measure),  # it is the same
+        nmi=float(v_measure),  # equal by definition
         ami=float(metrics.adjusted_mutual_info_score(truth, clusters)),
         ari=float(metrics.adjusted_rand_score(truth, clusters)),
         v_measure=float(v_measure),
@@ -165,6 +171,6 @@ def _scores(truth: NDArray[np.int64], clusters: NDArray[np.int64]) -> Scores:
     )
 
 
-def _cost(problem: DenseProblem, clusters: NDArray[np.int64]) -> Cost:
+def _cost(problem: "Problem", clusters: NDArray[np.int64]) -> Cost:
     inside = problem.inside(clusters)
     return Cost(problem.all_singletons - inside, inside, problem.all_singletons)

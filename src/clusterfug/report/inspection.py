@@ -1,4 +1,7 @@
-"""What a person needs to know about features before choosing a threshold."""
+"""Inspection of features before a threshold is chosen: norms, duplicates, similarities of pairs.
+
+`clusterfug inspect` prints it.
+"""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -14,13 +17,13 @@ THRESHOLDS = tuple(round(0.1 * t, 1) for t in range(1, 10))
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 1.0)
 HIGH_MEAN_COSINE = 0.25
 
-_PAIRS = 200_000
-_BLOCK = 4096
+MAX_PAIRS = 200_000  # of more pairs a sample is drawn
+_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """The findings; similarities are of preprocessed features, the rest is of the features as given."""
+    """Result of `inspect`: similarities of preprocessed features; the rest is about features as given."""
 
     n: int
     d: int
@@ -33,23 +36,23 @@ class Inspection:
     mean_cosine: float  # over all pairs, before any centring
     metric: str
     center: bool
-    pairs: int  # pairs behind the figures below: all of them, or a sample
+    pairs: int  # number of pairs in the statistics below: all, or a sample
     quantiles: dict[float, float]  # of pair similarities
     attracting: dict[float, float]  # share of pairs more similar than a threshold
     advice: tuple[str, ...]
 
 
 def inspect(X: Any, metric: str = "cosine", center: bool = False, random_state: int = 0) -> Inspection:
-    """Look at features: sizes, norms, duplicates, and how similar pairs are."""
+    """Return sizes, norms, duplicates and similarities of features."""
     dtype = str(np.asanyarray(X).dtype)
     X = checks.features(X)
     n, d = X.shape
     norms = np.empty(n)
     seen: set[bytes] = set()
     zero_rows = 0
-    for start in range(0, n, _BLOCK):
-        block = X[start : start + _BLOCK].astype(np.float64)
-        norms[start : start + _BLOCK] = np.linalg.norm(block, axis=1)
+    for start in range(0, n, _BLOCK_ROWS):
+        block = X[start : start + _BLOCK_ROWS].astype(np.float64)
+        norms[start : start + _BLOCK_ROWS] = np.linalg.norm(block, axis=1)
         block += 0.0  # -0.0 becomes 0.0
         zero_rows += len(block) - int(np.count_nonzero(block.any(axis=1)))
         seen.update(blake2b(row.tobytes(), digest_size=16).digest() for row in block)
@@ -89,15 +92,15 @@ def inspect(X: Any, metric: str = "cosine", center: bool = False, random_state: 
 
 
 def _similarities(X: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Inner products of all pairs, or of a sample of them."""
+    """Return inner products of all pairs, or of a sample of them."""
     n = len(X)
-    if n * (n - 1) // 2 <= _PAIRS:
+    if n * (n - 1) // 2 <= MAX_PAIRS:
         i, j = np.triu_indices(n, 1)
     else:
-        i = rng.integers(0, n, _PAIRS)
-        j = (i + rng.integers(1, n, _PAIRS)) % n
+        i = rng.integers(0, n, MAX_PAIRS)
+        j = (i + rng.integers(1, n, MAX_PAIRS)) % n
     found = np.empty(len(i))
-    for start in range(0, len(i), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for start in range(0, len(i), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
         found[part] = np.einsum("ij,ij->i", X[i[part]], X[j[part]], dtype=np.float64)
     return found

@@ -1,4 +1,7 @@
-"""Pictures that help to choose; matplotlib is an extra."""
+"""Plots of threshold paths and of selections (extra `[plot]`: matplotlib).
+
+`clusterfug cluster --plot` draws them.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +27,7 @@ def require_matplotlib() -> None:
 
 
 def plot_path(path: ThresholdPath, file: Path) -> None:
-    """Number of clusters, items alone and in the largest cluster, and agreement, against the threshold."""
+    """Plot number of clusters, singletons, the largest cluster and agreement against the threshold."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -52,7 +55,7 @@ def plot_path(path: ThresholdPath, file: Path) -> None:
 
 
 def plot_choice(choice: Choice, file: Path) -> None:
-    """Number of clusters, silhouette and agreement, and score, against the strictness of the candidates."""
+    """Plot number of clusters, silhouette, agreement and score against the strictness of the candidates."""
     require_matplotlib()
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Objects in images: pixels become problems, clusters become instances; panoptic quality; file formats."""
+"""Instance segmentation of images by multicut of pixel embeddings, panoptic quality, file formats."""
 
 from clusterfug.segmentation.grid import grid_graph
 from clusterfug.segmentation.image import Rules

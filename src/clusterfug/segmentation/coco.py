@@ -1,4 +1,4 @@
-"""COCO's panoptic format: a PNG per image whose colours are segment ids, and one JSON for all.
+"""COCO's panoptic format: a PNG per image whose colours are segment ids, and one JSON for all images.
 
 The id of a pixel is ``red + 256 * green + 65536 * blue``; 0 is void.
 """
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from clusterfug.io.files import check_readable, complete
 from clusterfug.segmentation.overlay import colour
-from clusterfug.segmentation.panoptic import VOID, Panoptic, segments
+from clusterfug.segmentation.panoptic import VOID, Panoptic, list_segments
 from clusterfug.segmentation.pictures import read_picture, write_picture
 
-_LARGEST = 1 << 24
+_MAX_IDS = 1 << 24  # three bytes
 
 
 class CocoTruth:
-    """A panoptic JSON with its PNGs: `things`, `stuff`, and the map of each image."""
+    """A panoptic JSON with its PNGs: `things`, `stuff`, and a map per image."""
 
     def __init__(self, path: Path, pictures: Path | None = None) -> None:
         self.path = path
@@ -45,44 +45,44 @@ class CocoTruth:
             )
 
     def image_file(self, name: str) -> str | None:
-        """The file name of the picture itself."""
+        """Return the file name of the picture."""
         return self.images.get(self.annotations[name]["image_id"])
 
     def read(self, name: str) -> Panoptic:
-        """The map of one image. Crowds have no instance."""
+        """Return the map of one image; crowds have instance 0."""
         annotation = self.annotations[name]
         path = self.pictures / annotation["file_name"]
         ids = read_segment_ids(path)
-        there, at = np.unique(np.append(0, ids), return_inverse=True)
-        at = at[1:].reshape(ids.shape)
-        classes, numbers = np.full(len(there), VOID), np.zeros(len(there), dtype=np.int64)
-        place = {int(value): t for t, value in enumerate(there)}
+        values, index = np.unique(np.append(0, ids), return_inverse=True)
+        index = index[1:].reshape(ids.shape)
+        classes, numbers = np.full(len(values), VOID), np.zeros(len(values), dtype=np.int64)
+        position = {int(value): t for t, value in enumerate(values)}
         known = {*self.things, *self.stuff}
         for number, info in enumerate(annotation["segments_info"], 1):
-            if info["id"] not in place or info["id"] == 0:
+            if info["id"] not in position or info["id"] == 0:
                 raise ValueError(f"{self.path}: {path} does not show segment {info['id']} of {name}")
             if info["category_id"] not in known:
                 raise ValueError(
                     f"{self.path}: segment {info['id']} of {name} has the unknown category "
                     f"{info['category_id']}"
                 )
-            t = place.pop(info["id"])
+            t = position.pop(info["id"])
             classes[t] = info["category_id"]
             single = info["category_id"] in self.things and not info.get("iscrowd", 0)
             numbers[t] = number if single else 0
-        strange = sorted(set(place) - {0})
-        if strange:
-            raise ValueError(f"{path} shows a segment {strange[0]} that {self.path} does not describe")
-        return Panoptic(classes[at], numbers[at])
+        unknown = sorted(set(position) - {0})
+        if unknown:
+            raise ValueError(f"{path} shows a segment {unknown[0]} that {self.path} does not describe")
+        return Panoptic(classes[index], numbers[index])
 
 
 def read_segment_ids(path: Path) -> NDArray[np.int64]:
-    """(h, w) segment ids of a PNG."""
+    """Return the segment ids (h, w) of a PNG."""
     return read_picture(path).astype(np.int64) @ np.array([1, 256, 65536])
 
 
 class CocoWriter:
-    """Writes a PNG per image into ``folder/panoptic/``, and ``folder/panoptic.json`` at the end."""
+    """Writer of one PNG per image into ``folder/panoptic/``, and ``folder/panoptic.json`` at the end."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class CocoWriter:
         (folder / "panoptic").mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, maps: Panoptic, image_id: Any = None, file_name: str | None = None) -> None:
-        found, ids = segments(maps, self.things, self.offset)
+        found, ids = list_segments(maps, self.things, self.offset)
         if any(segment.id == 0 for segment in found):
             raise ValueError("class 0 has no segment id in COCO's format, where 0 is void: count from 1")
-        if ids.max() >= _LARGEST:
+        if ids.max() >= _MAX_IDS:
             raise ValueError(
                 f"a segment id of {ids.max()} is too large for COCO's format: use a smaller offset"
             )
@@ -133,7 +133,7 @@ class CocoWriter:
         )
 
     def close(self) -> Path:
-        """Write the JSON; if there is no image, remove what an earlier run left."""
+        """Write the JSON and return its path; without images, remove that of an earlier run."""
         path = self.folder / "panoptic.json"
         if not self.images:
             path.unlink(missing_ok=True)

@@ -1,7 +1,6 @@
-"""The sparse baseline: pixels joined to their neighbours and to some pixels further away.
+"""The sparse baseline of the paper: a grid graph with long-range edges, about ten per pixel.
 
-What the paper compares with: a graph made by hand, with about ten edges per pixel and the same costs as
-the dense problem has for these pairs.
+Its edges have the costs that the dense problem has for the same pairs.
 """
 
 from typing import Any
@@ -11,10 +10,10 @@ from numpy.typing import NDArray
 
 from clusterfug.problems.graph import GraphProblem
 
-#: Down and right of every pixel; the long ones are for objects that something hides in part.
+#: (down, right) from every pixel; the long edges connect the parts of partly hidden objects.
 OFFSETS = ((0, 1), (1, 0), (0, 4), (4, 0), (4, 4), (4, -4), (0, 16), (16, 0), (16, 16), (16, -16))
 
-_PAIRS = 1 << 16
+_BLOCK = 1 << 16  # edges whose costs are computed at a time
 
 
 def grid_graph(
@@ -24,20 +23,20 @@ def grid_graph(
     signature: NDArray[np.float64] | None = None,
     offsets: Any = OFFSETS,
 ) -> GraphProblem:
-    """The multicut problem of the pixels of a mask on a grid graph.
+    """Return the multicut problem of the pixels of a mask on a grid graph.
 
     Parameters
     ----------
     mask : bool array of shape (h, w)
-        Which pixels are nodes, in the order of `rows`.
+        The pixels that are nodes, in the order of `rows`.
     rows : array of shape (n, d)
-        Their features.
+        Features of the nodes.
     threshold : float
         Cost of an edge = <f_i, f_j> - threshold, as for `DenseProblem`.
     signature : array of shape (d,), optional
         As for `DenseProblem`.
     offsets : sequence of (down, right)
-        Every pixel is joined to the pixels at these distances that are nodes, too.
+        Every node is connected to the nodes at these distances.
     """
     node = np.full(mask.shape, -1, dtype=np.int64)
     node[mask] = np.arange(len(rows))
@@ -53,7 +52,7 @@ def grid_graph(
     pairs = np.concatenate(edges) if edges else np.empty((0, 2), dtype=np.int64)
     queries = rows if signature is None else rows * signature.astype(rows.dtype)
     costs = np.empty(len(pairs))
-    for start in range(0, len(pairs), _PAIRS):
-        i, j = pairs[start : start + _PAIRS].T
-        costs[start : start + _PAIRS] = np.einsum("ij,ij->i", queries[i], rows[j], dtype=np.float64)
+    for start in range(0, len(pairs), _BLOCK):
+        i, j = pairs[start : start + _BLOCK].T
+        costs[start : start + _BLOCK] = np.einsum("ij,ij->i", queries[i], rows[j], dtype=np.float64)
     return GraphProblem(pairs, costs - threshold, len(rows))

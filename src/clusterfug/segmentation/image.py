@@ -1,4 +1,4 @@
-"""One image: its pixels become one problem per thing class, and clusters of pixels become instances."""
+"""One image: one problem per thing class of its pixels, and the panoptic map of their clusterings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,19 +15,19 @@ from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.graph import GraphProblem
 from clusterfug.result import Clustering, number_by_first_appearance
 from clusterfug.segmentation.grid import grid_graph
-from clusterfug.segmentation.panoptic import VOID, Panoptic, class_ids, size, whole_map
-from clusterfug.segmentation.resample import Shape, axis, bilinear, interpolate, nearest
+from clusterfug.segmentation.panoptic import VOID, Panoptic, class_ids, size_of, whole_map
+from clusterfug.segmentation.resample import Shape, axis, interpolate, resize_bilinear, resize_nearest
 
 GRAPHS = ("complete", "grid")
 UPSAMPLINGS = ("features", "labels")
 
-_TILE = 1 << 22  # numbers of one tile of interpolated features: 16 MiB
-_POSITION = np.array([1.0, 1.0, -1.0, 1.0])  # signature of the columns of `_positions`
+_TILE_NUMBERS = 1 << 22  # size of a tile of interpolated features: 16 MiB
+_POSITION_SIGNATURE = np.array([1.0, 1.0, -1.0, 1.0])  # of the columns that `_position_columns` returns
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How images are partitioned: what `segment` documents, validated."""
+    """How images are partitioned: the options of `segment`, which documents them, checked."""
 
     things: Any
     stuff: Any = None
@@ -75,97 +75,94 @@ class Rules:
         checks.one_of("upsample", self.upsample, UPSAMPLINGS)
 
 
-class Nodes(NamedTuple):
-    """The pixels of one class, at the resolution of the embeddings."""
+class ClassPixels(NamedTuple):
+    """The pixels of one class at the resolution of the embeddings: the nodes of its problem."""
 
     mask: NDArray[np.bool_]  # (h, w)
-    rows: NDArray[Any]  # (n, d) their features, with columns for the position if that counts
+    rows: NDArray[Any]  # (n, d) features, with columns for the position if `Rules.position` is not 0
     signature: NDArray[np.float64]  # (d,)
 
 
 class Image:
-    """Embeddings and classes of one image, validated; `problems`, and how their solutions fit together."""
+    """Checked embeddings and classes of one image, their `problems`, and the map of their solutions."""
 
     def __init__(
-        self,
-        rules: Rules,
-        embeddings: Any,
-        semantic: Any,
-        confidence: Any = None,
-        shape: Shape | None = None,
+        self, rules: Rules, embeddings: Any, semantic: Any, confidence: Any = None, shape: Any = None
     ) -> None:
         self.rules = rules
-        features, semantic, confidence = _checked(rules, embeddings, semantic, confidence)
-        height, width, d = features.shape
-        flat = features.reshape(-1, d)
-        self.features = prepare(flat, rules.metric).reshape(features.shape)
+        self.features, semantic, confidence = _checked(rules, embeddings, semantic, confidence)
+        coarse = self.features.shape[:2]
         self.shape = semantic.shape if shape is None else _shape(shape)
-        _same_picture((height, width), self.shape, "the image")
+        _same_picture(coarse, self.shape, "the image")
         self.semantic = self._classes(semantic, confidence, self.shape)
-        self.coarse = self._classes(semantic, confidence, (height, width))
-        self.nodes = {c: self._nodes(c) for c in rules.things if np.any(self.coarse == c)}
+        self.coarse = self._classes(semantic, confidence, coarse)
+        self.nodes = {c: self._class_pixels(c) for c in rules.things if np.any(self.coarse == c)}
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes."""
+        """Memory of the arrays."""
         arrays = [self.features, self.semantic, self.coarse]
         arrays += [array for nodes in self.nodes.values() for array in (nodes.mask, nodes.rows)]
         return sum(array.nbytes for array in arrays)
 
     @property
     def problems(self) -> dict[int, DenseProblem | GraphProblem]:
-        """One problem per thing class that is there."""
+        """One problem per thing class that occurs."""
         return {c: self._problem(nodes, self.rules.thresholds[c]) for c, nodes in self.nodes.items()}
 
     def assemble(self, clusterings: Mapping[int, Clustering]) -> Panoptic:
-        """The map at image resolution that the clusterings of the problems stand for."""
+        """Return the map at image resolution for the clusterings of the problems."""
         fine = self.rules.upsample == "features"
-        semantic = self.semantic if fine else nearest(self.coarse, self.shape)
+        semantic = self.semantic if fine else resize_nearest(self.coarse, self.shape)
         instance = np.zeros(self.shape, dtype=np.int64)
         last = 0
         for c in self.rules.things:
             mask = semantic == c
             if not mask.any():
                 continue
-            labels = np.zeros(np.count_nonzero(mask), dtype=np.int64)  # one, if it has no node
+            labels = np.zeros(
+                np.count_nonzero(mask), dtype=np.int64
+            )  # one instance, if the class has no node
             if c in self.nodes:
-                paint = self._by_features if fine else self._by_nodes
-                labels = paint(self.nodes[c], clusterings[c].labels, mask)
+                upsample = self._by_features if fine else self._by_nodes
+                labels = upsample(self.nodes[c], clusterings[c].labels, mask)
             instance[mask] = last + 1 + labels
             last = int(instance.max())
         if self.rules.connected:
             instance = connected_regions(instance)
-        return self._tidy(semantic, instance)
+        return self._without_small(semantic, instance)
 
     def _classes(
         self, semantic: NDArray[np.int64], confidence: NDArray[np.float32] | None, shape: Shape
     ) -> NDArray[np.int64]:
-        """The class of each pixel at a resolution; VOID where it is not certain enough."""
-        classes = nearest(semantic, shape).copy()
+        """Return the class of each pixel at a resolution; VOID where the confidence is too low."""
+        classes = resize_nearest(semantic, shape).copy()
         classes[np.isin(classes, self.rules.void) | (classes < 0)] = VOID
         if confidence is not None and self.rules.min_confidence > 0:
-            classes[bilinear(confidence, shape) < self.rules.min_confidence] = VOID
+            classes[resize_bilinear(confidence, shape) < self.rules.min_confidence] = VOID
         return classes
 
-    def _nodes(self, c: int) -> Nodes:
+    def _class_pixels(self, c: int) -> ClassPixels:
         mask = self.coarse == c
         rows = self.features[mask]
         signature = np.ones(rows.shape[1])
         if self.rules.position:
             y, x = np.nonzero(mask)
-            rows = np.concatenate([rows, self._positions(y, x, mask.shape)], axis=1)
-            signature = np.append(signature, _POSITION)
-        return Nodes(mask, rows, signature)
+            rows = np.concatenate([rows, self._position_columns(y, x, mask.shape)], axis=1)
+            signature = np.append(signature, _POSITION_SIGNATURE)
+        return ClassPixels(mask, rows, signature)
 
-    def _problem(self, nodes: Nodes, threshold: float) -> DenseProblem | GraphProblem:
+    def _problem(self, nodes: ClassPixels, threshold: float) -> DenseProblem | GraphProblem:
         if self.rules.graph == "grid":
             return grid_graph(nodes.mask, nodes.rows, threshold, nodes.signature)
         return DenseProblem(nodes.rows, threshold, signature=nodes.signature)
 
-    def _positions(self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: Shape) -> NDArray[Any]:
-        """Columns whose indefinite inner product is -position times the squared distance of two pixels.
+    def _position_columns(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: Shape
+    ) -> NDArray[Any]:
+        """Return columns whose indefinite inner product is -position times the squared distance.
 
-        With q the place and r = |q|^2: -|q - q'|^2 = 2 <q, q'> - (r + 1)(r' + 1) / 2 + (r - 1)(r' - 1) / 2.
+        With q = (y, x) and r = |q|^2: -|q - q'|^2 = 2 <q, q'> - (r + 1)(r' + 1) / 2 + (r - 1)(r' - 1) / 2.
         """
         half = np.sqrt(self.rules.position / 2)
         y, x = ((v + 0.5 - side / 2) / max(shape) for v, side in zip((rows, columns), shape, strict=True))
@@ -174,19 +171,19 @@ class Image:
         return columns.astype(self.features.dtype)
 
     def _by_nodes(
-        self, nodes: Nodes, labels: NDArray[np.int64], mask: NDArray[np.bool_]
+        self, nodes: ClassPixels, labels: NDArray[np.int64], mask: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Every pixel of the mask takes the label of the node that it lies in."""
+        """Return for every pixel of the mask the label of the node that contains its centre."""
         coarse = np.full(nodes.mask.shape, -1, dtype=np.int64)
         coarse[nodes.mask] = labels
-        return nearest(coarse, self.shape)[mask]
+        return resize_nearest(coarse, self.shape)[mask]
 
     def _by_features(
-        self, nodes: Nodes, labels: NDArray[np.int64], mask: NDArray[np.bool_]
+        self, nodes: ClassPixels, labels: NDArray[np.int64], mask: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Every pixel of the mask takes the cluster whose mean feature is most similar to its own.
+        """Return for every pixel of the mask the cluster whose mean feature is most similar to its feature.
 
-        Its own is interpolated between the nodes around it, as in the paper; in tiles.
+        Features of pixels are interpolated between the nodes around them, as in the paper, in tiles.
         """
         means = cluster_means(nodes.rows, labels, np.ones(len(labels)))
         means *= nodes.signature.astype(means.dtype)
@@ -194,40 +191,37 @@ class Image:
         y, x = (axis(old, new) for old, new in zip(nodes.mask.shape, self.shape, strict=True))
         found = np.empty(len(rows), dtype=np.int64)
 
-        def tile(part: slice) -> None:
+        def assign_tile(part: slice) -> None:
             pixels = np.empty((part.stop - part.start, means.shape[1]), dtype=means.dtype)
             interpolate(self.features, y, x, rows[part], columns[part], pixels)
             if self.rules.position:
-                pixels[:, -4:] = self._positions(rows[part], columns[part], self.shape)
+                pixels[:, -4:] = self._position_columns(rows[part], columns[part], self.shape)
             found[part] = most_similar(pixels, means)
 
-        threads.each(tile, threads.slices(len(rows), max(1, _TILE // max(means.shape))))
+        threads.for_each(assign_tile, threads.slices(len(rows), max(1, _TILE_NUMBERS // max(means.shape))))
         return found
 
-    def _tidy(self, semantic: NDArray[np.int64], instance: NDArray[np.int64]) -> Panoptic:
-        """Without the instances that are too small; numbered by first appearance."""
+    def _without_small(self, semantic: NDArray[np.int64], instance: NDArray[np.int64]) -> Panoptic:
+        """Return the map with small instances void and the others numbered by first appearance."""
         small = np.bincount(instance.ravel()) < self.rules.min_size
         small[0] = False
         if small.any():
-            gone = small[instance]
-            semantic, instance = np.where(gone, VOID, semantic), np.where(gone, 0, instance)
+            void = small[instance]
+            semantic, instance = np.where(void, VOID, semantic), np.where(void, 0, instance)
         numbers = number_by_first_appearance(np.append(0, instance.ravel()))[1:]
         return Panoptic(semantic, numbers.reshape(instance.shape))
 
 
 def connected_regions(instance: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same map with every instance cut into its connected regions (corners do not connect)."""
+    """Return the map with every instance split into its connected regions (corners do not connect)."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     pixel = np.arange(instance.size).reshape(instance.shape)
     pairs = []
-    for one, other in (
-        ((slice(None), slice(None, -1)), (slice(None), slice(1, None))),
-        ((slice(None, -1), slice(None)), (slice(1, None), slice(None))),
-    ):
-        same = (instance[one] == instance[other]) & (instance[one] > 0)
-        pairs.append((pixel[one][same], pixel[other][same]))
+    for a, b in ((np.s_[:, :-1], np.s_[:, 1:]), (np.s_[:-1], np.s_[1:])):
+        same = (instance[a] == instance[b]) & (instance[a] > 0)
+        pairs.append((pixel[a][same], pixel[b][same]))
     i, j = np.concatenate(pairs, axis=1)
     adjacent = coo_array((np.ones(len(i), dtype=np.int8), (i, j)), shape=(instance.size, instance.size))
     _, regions = connected_components(adjacent, directed=False)
@@ -251,35 +245,34 @@ def _checked(
             "set such pixels to 0"
         )
     height, width, d = features.shape
-    features = checks.features(features.reshape(-1, d), "embeddings").reshape(height, width, d)
+    rows = prepare(checks.features(features.reshape(-1, d), "embeddings"), rules.metric)
     classes = whole_map("semantic", semantic)
     _same_picture((height, width), classes.shape, "semantic")
     if rules.stuff is not None:
-        known = (*rules.things, *rules.stuff, *rules.void)
-        strange = np.setdiff1d(classes[classes >= 0], known)
-        if len(strange):
+        unknown = np.setdiff1d(classes[classes >= 0], [*rules.things, *rules.stuff, *rules.void])
+        if len(unknown):
             raise ValueError(
-                f"semantic has the class {strange[0]}, which is not in things, stuff or void: "
+                f"semantic has the class {unknown[0]}, which is not in things, stuff or void: "
                 "name it in one of them"
             )
     if confidence is None:
         if rules.min_confidence > 0:
             raise ValueError("min_confidence needs a confidence map: give one, or leave it out")
-        return features, classes, None
+        return rows.reshape(features.shape), classes, None
     confidence = checks.numeric("confidence", confidence)
     if confidence.shape not in (classes.shape, (height, width)):
         raise ValueError(
-            f"confidence must be {size(classes)} as semantic is, or {height} x {width} as embeddings are, "
-            f"not an array of shape {confidence.shape}"
+            f"confidence must be {size_of(classes)} as semantic is, or {size_of(features)} as embeddings "
+            f"are, not an array of shape {confidence.shape}"
         )
     confidence = confidence.astype(np.float32)
     if not np.isfinite(confidence).all():
         raise ValueError("confidence has a value that is not finite: replace it by 0")
-    return features, classes, confidence
+    return rows.reshape(features.shape), classes, confidence
 
 
 def _same_picture(old: Shape, new: Shape, name: str) -> None:
-    """Embeddings and another map of one picture have the same proportions, rounding apart."""
+    """Raise an error if the proportions of two maps of a picture differ by more than rounding."""
     tall, wide = new[0] * old[1], new[1] * old[0]
     if max(tall, wide) > 1.1 * min(tall, wide) + max(old):
         raise ValueError(

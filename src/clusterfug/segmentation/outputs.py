@@ -1,4 +1,4 @@
-"""Where segmentations go: a folder with one file per image, in one of three formats."""
+"""`SegmentationWriter`: a folder with one file per image, in one of three formats."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,13 @@ from clusterfug.segmentation.pictures import require_pillow, write_picture
 from clusterfug.segmentation.pipeline import Sample
 
 if TYPE_CHECKING:
-    from clusterfug.segmentation.samples import Truths
+    from clusterfug.segmentation.samples import GroundTruth
 
 FORMATS = ("npy", "coco", "cityscapes")
 
 
-class Output:
-    """Writes one image after the other; `close` writes what is about all of them."""
+class SegmentationWriter:
+    """Writes images one by one; `close` writes the file about all of them, if the format has one."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Output:
         rules: Rules,
         offset: int = 1000,
         overlays: bool = False,
-        truths: "Truths | None" = None,
+        truth: "GroundTruth | None" = None,
     ) -> None:
         checks.one_of("format", form, FORMATS)
         if form != "npy" or overlays:
@@ -44,10 +44,10 @@ class Output:
             raise OSError(f"cannot write to {folder}: {error.strerror}") from error
         self.folder, self.form, self.overlays = folder, form, overlays
         self.things, self.stuff = rules.things, rules.stuff or ()
-        self.truth = truths.coco if truths else None
+        self.truth = truth.coco if truth else None
         if form == "coco" and self.truth and folder.resolve() == self.truth.path.parent.resolve():
             raise ValueError(f"cannot write to {folder}: the truth is there; choose another folder")
-        names = truths.names if truths else None
+        names = truth.names if truth else None
         categories = self.truth.categories if self.truth else None
         self.coco = CocoWriter(folder, self.things, names, offset, categories) if form == "coco" else None
 
@@ -64,7 +64,7 @@ class Output:
             write_picture(self.folder / "overlays" / f"{sample.name}.png", picture)
 
     def discard(self, name: str) -> None:
-        """Remove what an earlier run has left of an image that has now failed."""
+        """Remove the files of an earlier run for an image that has failed now."""
         for path in (self._file(name), self.folder / "overlays" / f"{name}.png"):
             path.unlink(missing_ok=True)
 
@@ -77,7 +77,7 @@ class Output:
         return self.folder / endings.get(self.form, f"{name}_instanceIds.png")
 
     def _coco_names(self, name: str) -> tuple[Any, str | None]:
-        """The image id and file name that the truth has for an image."""
+        """Return the image id and file name of an image in the ground truth."""
         if self.truth is None or name not in self.truth.annotations:
             return None, None
         return self.truth.annotations[name]["image_id"], self.truth.image_file(name)

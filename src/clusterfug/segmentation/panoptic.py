@@ -1,4 +1,4 @@
-"""Panoptic maps: a class and an instance for every pixel; what segmentation makes and quality compares."""
+"""Panoptic maps, a class and an instance per pixel: the results of segmentation, compared by `quality`."""
 
 from typing import Any, NamedTuple
 
@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from clusterfug import checks
 
-#: The class of a pixel that has none.
+#: Class of pixels without a class.
 VOID = -1
 
 
 class Panoptic(NamedTuple):
-    """Two maps of one image.
+    """Class map and instance map of one image.
 
-    A pixel of a *stuff* class has instance 0: all such pixels are one segment. So has a pixel of a *thing*
-    class that belongs to no instance in particular: a crowd, which a truth may have.
+    Pixels of a *stuff* class have instance 0: all of them are one segment. Pixels of a *thing* class with
+    instance 0 are a crowd, a group of instances that a ground truth does not separate.
     """
 
     semantic: NDArray[np.int64]  # (h, w) class, VOID for none
@@ -34,7 +34,7 @@ class Segment(NamedTuple):
 
 
 def as_panoptic(name: str, maps: Any) -> Panoptic:
-    """Two whole-number maps of the same size; every negative class is VOID."""
+    """Return two checked maps of the same size; negative classes become VOID."""
     pair = (maps.semantic, maps.instance) if hasattr(maps, "semantic") else maps
     if len(pair) != 2:
         raise ValueError(f"{name} must be a pair of maps, classes and instances; give a list of such pairs")
@@ -42,9 +42,8 @@ def as_panoptic(name: str, maps: Any) -> Panoptic:
     semantic = whole_map(f"the classes of {name}", semantic)
     instance = whole_map(f"the instances of {name}", instance)
     if semantic.shape != instance.shape:
-        raise ValueError(
-            f"the classes and instances of {name} differ in size: {size(semantic)} and {size(instance)}"
-        )
+        sizes = f"{size_of(semantic)} and {size_of(instance)}"
+        raise ValueError(f"the classes and instances of {name} differ in size: {sizes}")
     instance = np.where(semantic < 0, 0, instance)
     if instance.min() < 0:
         raise ValueError(f"the instances of {name} must be 0, 1, 2, ...: there is a {instance.min()}")
@@ -52,7 +51,7 @@ def as_panoptic(name: str, maps: Any) -> Panoptic:
 
 
 def whole_map(name: str, values: Any) -> NDArray[np.int64]:
-    """A 2-D map of whole numbers."""
+    """Return a checked 2-D map of whole numbers."""
     values = checks.numeric(name, values)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(f"{name} must be a map of height x width, not an array of shape {values.shape}")
@@ -62,18 +61,18 @@ def whole_map(name: str, values: Any) -> NDArray[np.int64]:
 
 
 def class_ids(name: str, values: Any) -> tuple[int, ...]:
-    """Class numbers >= 0, in order, each once."""
+    """Return distinct class numbers >= 0 in rising order."""
     values = [values] if np.ndim(values) == 0 else list(values)
     return tuple(sorted({checks.count(name, value, 0) for value in values}))
 
 
-def size(array: NDArray[Any]) -> str:
-    """Height x width, for a message."""
+def size_of(array: NDArray[Any]) -> str:
+    """Return "height x width" for messages."""
     return f"{array.shape[0]} x {array.shape[1]}"
 
 
-def classes_of(maps: Panoptic) -> NDArray[np.int64]:
-    """The class of every instance 0, 1, ...; VOID for a number that is not there, and for 0."""
+def instance_classes(maps: Panoptic) -> NDArray[np.int64]:
+    """Return the class of every instance 0, 1, ...; VOID for 0 and for numbers that do not occur."""
     numbers, first = np.unique(maps.instance, return_index=True)
     classes = np.full(int(numbers[-1]) + 1, VOID)
     classes[numbers] = maps.semantic.ravel()[first]
@@ -81,11 +80,13 @@ def classes_of(maps: Panoptic) -> NDArray[np.int64]:
     return classes
 
 
-def segments(maps: Panoptic, things: Any, offset: int = 1000) -> tuple[list[Segment], NDArray[np.int64]]:
-    """All segments, and the map of their ids (0 where there is none).
+def list_segments(
+    maps: Panoptic, things: Any, offset: int = 1000
+) -> tuple[list[Segment], NDArray[np.int64]]:
+    """Return all segments, and the map of their ids (0 where there is none).
 
-    An id is ``class * offset + k`` for the k-th instance of its class (k = 1, 2, ...), and ``class *
-    offset`` for a stuff class or a crowd: what Cityscapes and most tools for COCO do.
+    As in Cityscapes and most tools for COCO, an id is ``class * offset + k`` for the k-th instance of its
+    class (k = 1, 2, ...), and ``class * offset`` for a stuff class or a crowd.
     """
     offset = checks.count("offset", offset)
     things = set(things)

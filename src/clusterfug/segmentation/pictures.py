@@ -1,4 +1,4 @@
-"""Pictures as arrays and back, through pillow (extra `[segmentation]`)."""
+"""Reading and writing of pictures by pillow (extra `[segmentation]`)."""
 
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from clusterfug.io.images import FORMATS
 
 
 def require_pillow() -> Any:
+    """Return the module PIL.Image, or raise an error that names the extra."""
     try:
         import PIL.Image
     except ImportError:
@@ -19,12 +20,12 @@ def require_pillow() -> Any:
 
 
 def read_picture(path: Path) -> NDArray[np.uint8]:
-    """(h, w, 3), whatever the file holds."""
+    """Return any picture as RGB, shape (h, w, 3)."""
     return _read(path, lambda picture: np.asarray(picture.convert("RGB")))
 
 
 def read_ids(path: Path) -> NDArray[np.int64]:
-    """(h, w) whole numbers of a PNG with one channel of 8 or 16 bits."""
+    """Return the whole numbers (h, w) of a PNG with one channel of 8 or 16 bits."""
     ids: NDArray[Any] = _read(path, np.asarray)
     if ids.ndim != 2:
         raise ValueError(f"{path} must have one channel of whole numbers, not {ids.shape[2]}")
@@ -40,11 +41,11 @@ def _read(path: Path, convert: Any) -> Any:
             return convert(picture)
     except MemoryError:
         raise
-    except Exception as error:  # whatever a broken file makes pillow raise
+    except Exception as error:  # pillow raises many types for broken files
         raise ValueError(f"{path} is not a readable picture: {' '.join(str(error).split())}") from error
 
 
 def write_picture(path: Path, array: NDArray[Any]) -> None:
-    """(h, w, 3) or (h, w) uint8, or (h, w) uint16, as PNG."""
+    """Write uint8 (h, w, 3) or (h, w), or uint16 (h, w), as PNG."""
     with complete(path) as part:
         require_pillow().fromarray(array).save(part, format="PNG")

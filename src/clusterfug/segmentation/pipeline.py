@@ -1,4 +1,4 @@
-"""segment: embeddings and classes of pixels in, instances out. One dense multicut per thing class."""
+"""`segment` and `segment_many`: from embeddings and classes of pixels to instances."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,9 +13,9 @@ from clusterfug.execution.batch import SolveManyError
 from clusterfug.execution.jit import Progress
 from clusterfug.result import Clustering
 from clusterfug.segmentation.image import Image, Rules
-from clusterfug.segmentation.panoptic import Panoptic, classes_of
+from clusterfug.segmentation.panoptic import Panoptic, instance_classes
 
-#: Bytes of images that `segment_many` holds at a time.
+#: Bytes of images that `segment_many` holds before it solves their problems.
 BATCH_BYTES = 2**27
 
 
@@ -26,15 +26,15 @@ class Segmentation:
     Attributes
     ----------
     semantic : int64 array of shape (h, w)
-        Class of each pixel at image resolution; -1 for none (void, not certain enough, too small).
+        Class of each pixel at image resolution; -1 for void, low confidence and small instances.
     instance : int64 array of shape (h, w)
-        1, 2, ... numbered by first appearance; 0 for stuff and void.
+        1, 2, ... by first appearance; 0 for stuff and void.
     classes : int64 array
         ``classes[k]`` is the class of instance k; -1 for 0.
     clusterings : dict from class to Clustering
-        What the multicut of each thing class found, one label per pixel of the embeddings.
+        Solution for each thing class, one label per pixel of the embeddings.
     seconds : float
-        Time it took to make the map; that of the solver is in the clusterings.
+        Time to compute the map; the clusterings have that of the solver.
     """
 
     semantic: NDArray[np.int64]
@@ -57,7 +57,7 @@ class Segmentation:
 
 
 class Sample(NamedTuple):
-    """What is known of one image: its embeddings and classes, and where there is one, picture and truth."""
+    """Data of one image: embeddings and classes; optionally confidence, picture and ground truth."""
 
     name: str
     embeddings: NDArray[Any]
@@ -68,23 +68,23 @@ class Sample(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int] | None:
-        """Height and width of the result: those of the picture or of the truth, if there is one."""
+        """Height and width of the result: those of the picture or else of the truth; None without both."""
         if self.image is not None:
             return self.image.shape[:2]
         return None if self.truth is None else self.truth.semantic.shape
 
 
 #: A sample, or a function that reads one.
-Source = Sample | Callable[[], Sample]
+SampleSource = Sample | Callable[[], Sample]
 
 
 class Outcome(NamedTuple):
-    """What became of one of many images."""
+    """Result for one of many images."""
 
     name: str
-    sample: Sample | None  # None if it could not be read
-    segmentation: Segmentation | None  # None if that failed
-    error: Exception | None = None  # then this says why
+    sample: Sample | None  # None if reading failed
+    segmentation: Segmentation | None  # None if there was an error
+    error: Exception | None = None
 
 
 def segment(
@@ -112,9 +112,9 @@ def segment(
     """Partition the pixels of an image into objects.
 
     The pixels of each thing class, at the resolution of the embeddings, are clustered by dense multicut:
-    two pixels attract or repel by the similarity of their embeddings minus a threshold. Then every pixel
-    of the image goes to the cluster of its class whose mean embedding is most similar to its own, which
-    is interpolated.
+    two pixels attract or repel by the similarity of their embeddings minus a threshold. Every pixel of the
+    image is then assigned to the cluster of its class whose mean embedding is most similar to the
+    interpolated embedding of the pixel.
 
     Parameters
     ----------
@@ -123,33 +123,33 @@ def segment(
     semantic : integer array of shape (h', w')
         Class of each pixel, at any resolution. Negative classes, and those in `void`, are void.
     things : sequence of int
-        The classes that have instances. Others are *stuff*: they pass through.
+        The classes that have instances. Others are *stuff* and stay as they are.
     threshold : float or dict from class to float, default=0.4
         Similarity at which two pixels neither attract nor repel. Larger gives more and smaller objects.
     confidence : array of shape (h', w') or (h, w), optional
-        How certain the class of each pixel is.
+        Confidence of the class of each pixel.
     shape : (int, int), optional
         Height and width of the result; those of `semantic` by default.
     stuff : sequence of int, optional
         If given, a class in none of things, stuff and void is an error.
     void : sequence of int, default=(255,)
-        Classes that mean "no class".
+        Numbers in `semantic` for pixels without a class.
     min_confidence : float, default=0
-        Pixels of less confidence become void.
+        Pixels below this confidence become void.
     min_size : int, default=0
         Instances of fewer pixels become void.
     position : float, default=0
-        Similarity falls by this times the squared distance of two pixels, the longer side of the image
-        being 1. So pixels far apart are not one object because they look alike.
+        Weight of the squared distance of two pixels, in units of the longer side of the image, which is
+        subtracted from their similarity. It separates objects far apart that have similar embeddings.
     connected : bool, default=False
-        Cut every instance into its connected regions (corners do not connect). Leave it out where objects
-        may be hidden in part.
+        Split every instance into its connected regions (corners do not connect). Not advisable where
+        objects may be partly hidden.
     metric : {"cosine", "inner_product"}, default="cosine"
         "cosine" scales embeddings to length 1 (zeros stay zero).
     upsample : {"features", "labels"}, default="features"
-        How clusters reach image resolution: as described above, or by repeating labels.
+        How labels are computed at image resolution: as described above, or by repeating them.
     graph : {"complete", "grid"}, default="complete"
-        "grid" is the sparse baseline: multicut on a grid with long-range edges. Its algorithm is one of
+        "grid" is the sparse baseline: multicut on a grid with long-range edges, by an algorithm of
         `multicut`.
     n_jobs : int, optional
         Classes solved at a time; all cores by default.
@@ -188,11 +188,11 @@ def segment(
     image = Image(rules, embeddings, semantic, confidence, shape)
     problems = image.problems
     found = solve_many(problems, n_jobs=n_jobs, algorithm=algorithm, callback=callback, **options)
-    return _finish(image, dict(zip(problems, found, strict=True)))
+    return _assembled(image, dict(zip(problems, found, strict=True)))
 
 
 def segment_many(
-    samples: Iterable[Source] | Mapping[str, Source],
+    samples: Iterable[SampleSource] | Mapping[str, SampleSource],
     rules: Rules,
     *,
     n_jobs: int | None = None,
@@ -200,67 +200,64 @@ def segment_many(
     callback: Progress | None = None,
     **options: Any,
 ) -> Iterator[Outcome]:
-    """Partition many images; one that fails does not stop the others.
+    """Partition the pixels of many images; an error in one image does not stop the others.
 
     Parameters
     ----------
     samples : iterable of Sample or of functions that read one, or mapping from names
-        Read when it is their turn, so that the images need not fit into memory together. Functions without
-        names are numbered.
+        They are read in turn, so that the images need not fit into memory together. Functions without names
+        are numbered.
     rules : Rules
-        The options of `segment` that say what to do with an image.
+        The options of `segment` that define problems and maps.
     n_jobs, algorithm, callback, **options
-        As for `solve_many`: the problems of several images are solved side by side, on a GPU at once.
+        As for `solve_many`: problems of several images are solved in parallel, or in packs on a GPU.
 
     Yields
     ------
     Outcome
         In order.
     """
-    waiting: list[tuple[str, Sample | None, Image | Exception]] = []
+    solving = {"n_jobs": n_jobs, "algorithm": algorithm, "callback": callback} | options
+    batch: list[tuple[str, Sample | None, Image | Exception]] = []
     held = 0
-
-    def solve() -> Iterator[Outcome]:
-        problems = {
-            (t, c): problem
-            for t, (_, _, image) in enumerate(waiting)
-            if isinstance(image, Image)
-            for c, problem in image.problems.items()
-        }
-        failed: dict[Any, Exception] = {}
-        try:
-            found = solve_many(problems, n_jobs=n_jobs, algorithm=algorithm, callback=callback, **options)
-        except SolveManyError as error:
-            found, failed = error.results, error.errors  # type: ignore[assignment]
-        clusterings = dict(zip(problems, found, strict=True))
-        for t, (name, sample, image) in enumerate(waiting):
-            wrong = image if isinstance(image, Exception) else None
-            if isinstance(image, Image):
-                wrong = next((failed[t, c] for c in image.nodes if (t, c) in failed), None)
-            if isinstance(image, Exception) or wrong is not None:
-                yield Outcome(name, sample, None, wrong)
-            else:
-                yield Outcome(name, sample, _finish(image, {c: clusterings[t, c] for c in image.nodes}))
-        waiting.clear()
-
-    for name, source in samples.items() if isinstance(samples, Mapping) else enumerate(samples):
+    for number, source in samples.items() if isinstance(samples, Mapping) else enumerate(samples):
         sample: Sample | None = None
-        prepared: Image | Exception
+        image: Image | Exception
         try:
             sample = source if isinstance(source, Sample) else source()
-            prepared = Image(rules, sample.embeddings, sample.semantic, sample.confidence, sample.shape)
-            held += prepared.nbytes + sum(np.asarray(array).nbytes for array in sample[1:5])
+            image = Image(rules, sample.embeddings, sample.semantic, sample.confidence, sample.shape)
+            held += image.nbytes + sum(np.asarray(array).nbytes for array in sample[1:5])
         except Exception as error:
-            prepared = error
-        called = source.name if isinstance(source, Sample) else str(name)
-        waiting.append((called, sample, prepared))
+            image = error
+        batch.append((source.name if isinstance(source, Sample) else str(number), sample, image))
         if held > BATCH_BYTES:
-            yield from solve()
-            held = 0
-    yield from solve()
+            yield from _solve_batch(batch, solving)
+            batch, held = [], 0
+    yield from _solve_batch(batch, solving)
 
 
-def _finish(image: Image, clusterings: dict[int, Clustering]) -> Segmentation:
+def _solve_batch(
+    batch: list[tuple[str, Sample | None, Image | Exception]], solving: dict[str, Any]
+) -> Iterator[Outcome]:
+    images = {t: image for t, (_, _, image) in enumerate(batch) if isinstance(image, Image)}
+    problems = {(t, c): problem for t, image in images.items() for c, problem in image.problems.items()}
+    errors: dict[Any, Exception] = {}
+    found: Any
+    try:
+        found = solve_many(problems, **solving)
+    except SolveManyError as error:
+        found, errors = error.results, error.errors
+    clusterings = dict(zip(problems, found, strict=True))
+    for t, (name, sample, image) in enumerate(batch):
+        if isinstance(image, Exception):
+            yield Outcome(name, sample, None, image)
+        elif failed := [errors[t, c] for c in image.nodes if (t, c) in errors]:
+            yield Outcome(name, sample, None, failed[0])
+        else:
+            yield Outcome(name, sample, _assembled(image, {c: clusterings[t, c] for c in image.nodes}))
+
+
+def _assembled(image: Image, clusterings: dict[int, Clustering]) -> Segmentation:
     start = time.perf_counter()
     maps = image.assemble(clusterings)
-    return Segmentation(*maps, classes_of(maps), clusterings, time.perf_counter() - start)
+    return Segmentation(*maps, instance_classes(maps), clusterings, time.perf_counter() - start)

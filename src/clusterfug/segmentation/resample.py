@@ -1,4 +1,4 @@
-"""From one resolution to another: maps, and features pixel by pixel. Pixels are squares; centres align."""
+"""Resampling of maps and features. Pixels are squares; their borders, not their centres, align."""
 
 from typing import Any, NamedTuple
 
@@ -12,11 +12,11 @@ Shape = tuple[int, int]
 
 
 class Axis(NamedTuple):
-    """Where the centres of the new pixels lie between those of the old ones, along one side."""
+    """Positions of the centres of new pixels between those of old ones, along one side."""
 
     lower: Ints  # the old pixel before
-    upper: Ints  # and after
-    share: Floats  # of the one after
+    upper: Ints  # the old pixel after
+    share: Floats  # weight of `upper`
 
 
 def axis(old: int, new: int) -> Axis:
@@ -25,8 +25,8 @@ def axis(old: int, new: int) -> Axis:
     return Axis(lower, np.minimum(lower + 1, old - 1), (place - lower).astype(np.float32))
 
 
-def nearest(values: NDArray[Any], shape: Shape) -> NDArray[Any]:
-    """A map at another resolution: each pixel takes the value of the old one that its centre lies in."""
+def resize_nearest(values: NDArray[Any], shape: Shape) -> NDArray[Any]:
+    """Return a map at another resolution, with the value of the old pixel that contains the centre."""
     if values.shape[:2] == shape:
         return values
     rows, columns = (
@@ -36,8 +36,8 @@ def nearest(values: NDArray[Any], shape: Shape) -> NDArray[Any]:
     return values[rows[:, None], columns]
 
 
-def bilinear(values: NDArray[Any], shape: Shape) -> NDArray[np.float32]:
-    """A map of numbers at another resolution, interpolated between the old centres."""
+def resize_bilinear(values: NDArray[Any], shape: Shape) -> NDArray[np.float32]:
+    """Return a map of numbers at another resolution, interpolated between the old centres."""
     values = np.asarray(values, dtype=np.float32)
     if values.shape == shape:
         return values
@@ -49,7 +49,7 @@ def bilinear(values: NDArray[Any], shape: Shape) -> NDArray[np.float32]:
 
 @kernel
 def interpolate(features: Floats, y: Axis, x: Axis, rows: Ints, columns: Ints, out: Floats) -> None:
-    """Features (h, w, d) at the new pixels (rows, columns): out (pixels, d or more)."""
+    """Interpolate features (h, w, d) at the new pixels (rows, columns), into out (pixels, d or more)."""
     for t in range(rows.shape[0]):
         r, c = rows[t], columns[t]
         down, right = y.share[r], x.share[c]

@@ -1,4 +1,4 @@
-"""Where images come from: .npz files with embeddings; pictures and truths beside them or in a data set."""
+"""Reading of samples: .npz files with embeddings; pictures and ground truth of them or of a data set."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from clusterfug.io.files import check_readable, read_archive
-from clusterfug.io.images import find
+from clusterfug.io.images import find_images
 from clusterfug.segmentation import cityscapes
 from clusterfug.segmentation.coco import CocoTruth
 from clusterfug.segmentation.image import Rules
@@ -15,7 +15,7 @@ from clusterfug.segmentation.panoptic import VOID, Panoptic, as_panoptic, whole_
 from clusterfug.segmentation.pictures import read_picture
 from clusterfug.segmentation.pipeline import Sample
 
-#: Arrays of a .npz file that are read; `embeddings` is the only one that must be there.
+#: Arrays of a .npz file that are read; only `embeddings` is required.
 ARRAYS = ("embeddings", "semantic", "confidence", "image", "truth_semantic", "truth_instance")
 
 Reader = Callable[[], Sample]
@@ -26,10 +26,13 @@ def find_samples(
     rules: Rules,
     *,
     pictures: Path | None = None,
-    truth: "Truths | None" = None,
+    truth: "GroundTruth | None" = None,
     train_ids: bool = False,
 ) -> dict[str, Reader]:
-    """By name, how to read each image of a .npz file or a folder of them. Some must be in the truth."""
+    """Return functions that read the images of a .npz file or a folder of them, by name.
+
+    If there is a ground truth, it must have at least one of the images.
+    """
     if path.is_dir():
         files = sorted(path.glob("*.npz"))
         if not files:
@@ -45,15 +48,14 @@ def find_samples(
         raise ValueError(
             f"none of the {len(files)} images is in the truth: {files[0].name} must be named like {example}"
         )
-    samples: dict[str, Reader] = {}
-    for file in files:
-        name = name_of(file)
-        samples[name] = partial(read_sample, file, rules, shown.get(name), truth, train_ids)
-    return samples
+    named = {name_of(file): file for file in files}
+    return {
+        n: partial(read_sample, file, rules, shown.get(n), truth, train_ids) for n, file in named.items()
+    }
 
 
 def name_of(file: Path) -> str:
-    """What an image is called: its file's name, without what Cityscapes adds to it."""
+    """Return the name of an image: that of its file without the suffix of Cityscapes."""
     return file.stem.removesuffix("_leftImg8bit")
 
 
@@ -61,10 +63,10 @@ def read_sample(
     file: Path,
     rules: Rules,
     picture: Path | None = None,
-    truth: "Truths | None" = None,
+    truth: "GroundTruth | None" = None,
     train_ids: bool = False,
 ) -> Sample:
-    """One image from its .npz file; a picture and a truth of its own go before those in the file."""
+    """Return the sample of a .npz file; a given picture or ground truth replaces that of the file."""
     arrays, things = read_archive(file, ARRAYS), rules.things
     if "embeddings" not in arrays:
         raise ValueError(f"{file} must hold an array 'embeddings' (height, width, features)")
@@ -77,10 +79,10 @@ def read_sample(
     elif train_ids:
         semantic = cityscapes.from_train_ids(whole_map("semantic", semantic))
     elif truth is not None and truth.coco is None:
-        strange = np.setdiff1d(semantic[semantic >= 0], [*truth.things, *truth.stuff, *rules.void])
-        if len(strange):
+        unknown = np.setdiff1d(semantic[semantic >= 0], [*truth.things, *truth.stuff, *rules.void])
+        if len(unknown):
             raise ValueError(
-                f"semantic has the class {strange[0]}, which Cityscapes does not evaluate: say --train-ids "
+                f"semantic has the class {unknown[0]}, which Cityscapes does not evaluate: say --train-ids "
                 "if classes are 0 to 18, or name it in --void"
             )
     image = arrays.get("image") if picture is None else read_picture(picture)
@@ -97,7 +99,7 @@ def read_sample(
         if "truth_semantic" in arrays:
             classes = whole_map("truth_semantic", arrays["truth_semantic"])
             classes[np.isin(classes, rules.void)] = VOID
-        elif len(things) == 1:  # the rest is some other class
+        elif len(things) == 1:  # all other pixels belong to another class
             classes = np.where(instance > 0, things[0], max(things) + 1)
         else:
             raise ValueError(f"{file} must hold 'truth_semantic' beside 'truth_instance'")
@@ -105,13 +107,13 @@ def read_sample(
     return Sample(name, embeddings, semantic, arrays.get("confidence"), image, known)
 
 
-class Truths:
-    """True maps from a data set: Cityscapes (a folder with gtFine/) or COCO (a panoptic JSON)."""
+class GroundTruth:
+    """True maps of a data set: Cityscapes (a folder with gtFine/) or COCO (a panoptic JSON)."""
 
     def __init__(self, path: Path) -> None:
         self.coco: CocoTruth | None = None
-        self.pictures: dict[str, Path] = {}  # of the data set itself
-        self.maps: dict[str, Callable[[], Panoptic]]  # how to read the truth of each image
+        self.pictures: dict[str, Path] = {}  # of the data set
+        self.maps: dict[str, Callable[[], Panoptic]]  # functions that read the map of each image
         if path.suffix.lower() == ".json":
             self.coco = CocoTruth(path)
             self.maps = {name: partial(self.coco.read, name) for name in sorted(self.coco.annotations)}
@@ -122,7 +124,7 @@ class Truths:
                 raise FileNotFoundError(
                     f"{path} must be a folder with Cityscapes' gtFine/, or a panoptic JSON of COCO"
                 )
-            found = cityscapes.find(path)
+            found = cityscapes.find_cityscapes(path)
             self.maps = {n: partial(cityscapes.read_truth, f.truth) for n, f in found.items() if f.truth}
             self.pictures = {name: files.image for name, files in found.items() if files.image}
             self.things, self.stuff = cityscapes.THINGS, cityscapes.STUFF
@@ -133,7 +135,7 @@ def _pictures(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder of pictures")
     found: dict[str, Path] = {}
-    for file in find(folder)[1]:
+    for file in find_images(folder)[1]:
         path = folder / file
         other = found.setdefault(name_of(path), path)
         if other != path:

@@ -1,1 +1,1 @@
-"""Choosing how strict a local threshold is: by how clear clusters are, or how many there shall be."""
+"""Selection of the strictness of a local threshold, by a score or by a target number of clusters."""

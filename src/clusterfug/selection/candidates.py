@@ -1,8 +1,8 @@
-"""Candidates of the strictness of a local threshold, and how they are compared.
+"""Candidates for the strictness of a local threshold, and the score by which they are compared.
 
-Every candidate is a plain problem, solved by the core. What is compared is a score that uses no labels: the
-silhouette (are items more similar to their own cluster than to the next one?) times the agreement with a
-neighbouring candidate (does a slightly different strictness change much?). `clearest.py` and `target.py`
+Every candidate is a problem with known costs, solved by the core. Its score is unsupervised: the silhouette
+(are items more similar to their own cluster than to the next one?) times the agreement with a neighbouring
+candidate (is the clustering stable under a slightly different strictness?). `clearest.py` and `target.py`
 decide which candidates are tried.
 """
 
@@ -20,19 +20,19 @@ from clusterfug.execution.jit import Progress
 from clusterfug.execution.plan import Execution
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering, agreement
-from clusterfug.selection.items import Items, items_of, silhouette
+from clusterfug.selection.items import selection_items, silhouette
 from clusterfug.solvers import Solver, make_solver
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Why this strictness: what was tried, and how it did.
+    """The strictness of a local threshold, the candidates that were tried, and their scores.
 
     Attributes
     ----------
     strictness : float
-        The one chosen. With ``n_clusters=`` it may be between candidates, and negative if clusters that are
-        not similar at all had to be joined.
+        The selected one. With ``n_clusters=`` it may be between candidates, and negative if dissimilar
+        clusters had to be joined.
     candidates : float64 array of shape (c,)
         The strictness of each candidate, rising; empty if the strictness was given.
     n_clusters : int64 array of shape (c,)
@@ -41,16 +41,16 @@ class Choice:
     agreement : float64 array of shape (c - 1,)
         Adjusted Rand index between each candidate and the next: their stability.
     scores : float64 array of shape (c,)
-        Silhouette times the agreement with a neighbour, the better of the two. 0 if there is none.
+        Silhouette times the larger agreement with a neighbouring candidate; 0 if there is none.
     alpha : float64 array of shape (n,)
-        The affinity strengths of the chosen problem: ``objective(X, labels, alpha=choice.alpha)``
-        (and ``prefer="large"`` if the strictness is negative).
+        Affinity strengths of the selected problem (with ``prefer="large"`` if the strictness is negative),
+        for preprocessed features.
     target : (low, high) or None
-        The number of clusters asked for.
+        The requested number of clusters.
     met : bool
-        Whether the clustering has that number; True if none was asked for.
+        Whether the clustering has that number; True if none was requested.
     reason : str
-        One sentence.
+        Why this strictness was selected, in one sentence.
     """
 
     strictness: float
@@ -65,7 +65,7 @@ class Choice:
     reason: str
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table: one dictionary per candidate; agreement is with the next."""
+        """Return the table of candidates, one dictionary each; agreement is with the next one."""
         columns = {
             "strictness": self.candidates.tolist(),
             "n_clusters": self.n_clusters.tolist(),
@@ -77,6 +77,8 @@ class Choice:
 
 
 class Candidate(NamedTuple):
+    """A strictness that was tried, with its clustering."""
+
     strictness: float
     result: Clustering
     silhouette: float
@@ -91,7 +93,7 @@ class Candidate(NamedTuple):
 
 
 class StrictnessSearch:
-    """The items, and the candidates solved so far."""
+    """The search for a strictness: items, solver, execution, and the candidates solved so far."""
 
     def __init__(
         self,
@@ -103,13 +105,13 @@ class StrictnessSearch:
     ) -> None:
         self.given, self.solver, self.execution, self.bound = problem, solver, execution, bound
         self.callback = callback
-        self.items: Items = items_of(problem, execution.device)
+        self.items = selection_items(problem, execution.device)
         self.tried: list[Candidate] = []  # by rising strictness
         self.init = getattr(solver, "init", None)
 
     def problem(self, strictness: float) -> FeatureProblem:
-        """Return the problem at a strictness, whose costs are known."""
-        column = local_column(self.items.around.similarity, strictness)
+        """Return the problem at a strictness, with known costs."""
+        column = local_column(self.items.neighbourhood.similarity, strictness)
         costs = Alpha(column.values, "small" if column.sign < 0 else "large")
         return replace(self.given, X=self.items.features, costs=costs, is_prepared=True)
 
@@ -118,39 +120,39 @@ class StrictnessSearch:
         problem = self.problem(strictness)
         return core.execute(problem, solver, self.execution, bound=bound, callback=self.callback)
 
-    def attempt(self, strictness: float, solver: Solver) -> Candidate:
-        """Solve and keep one more candidate."""
+    def add_candidate(self, strictness: float, solver: Solver) -> Candidate:
+        """Solve one more candidate, keep and return it."""
         result = self.solve(strictness, solver)
         found = Candidate(strictness, result, silhouette(self.items, result.labels))
         self.tried = sorted([*self.tried, found], key=lambda candidate: candidate.strictness)
         return found
 
-    def fast(self, init: Any = None) -> Solver:
-        """Return the solver of candidates."""
+    def fast_solver(self, init: Any = None) -> Solver:
+        """Return "fast", which solves candidates, with the time limit of the requested solver."""
         return make_solver("fast", init=init, time_limit=self.solver.given_seconds)
 
     def agreement(self) -> NDArray[np.float64]:
-        """Return the agreement of every candidate with the next."""
+        """Return the agreement of every candidate with the next one."""
         weight = as_items(self.items.weight)
         return np.array([agreement(a.labels, b.labels, weight) for a, b in pairwise(self.tried)])
 
     def scores(self) -> dict[float, float]:
-        """Return by strictness: silhouette times the larger agreement with the candidates beside it."""
+        """Return the scores by strictness: silhouette times the larger agreement with a neighbour."""
         stable = np.concatenate([[0.0], self.agreement(), [0.0]]).tolist()
         return {c.strictness: c.silhouette * max(stable[i : i + 2]) for i, c in enumerate(self.tried)}
 
-    def final(self, strictness: float, reason: str, init: Any = None) -> Clustering:
-        """Return the result at a strictness, by the solver that was asked for and with all its options."""
+    def solve_final(self, strictness: float, reason: str, init: Any = None) -> Clustering:
+        """Return the clustering at a strictness by the requested solver, with its choice."""
         result = self.solve(strictness, self.solver_from(init), self.bound)
-        return self.chosen(result, strictness, reason)
+        return self.with_choice(result, strictness, reason)
 
     def solver_from(self, init: Any) -> Solver:
-        """Return the solver that was asked for, starting from labels if it can."""
+        """Return the requested solver, with initial labels if it has that option."""
         if "init" not in self.solver.options():
             return self.solver
         return replace(self.solver, init=init)  # type: ignore[call-arg]
 
-    def chosen(
+    def with_choice(
         self,
         result: Clustering,
         strictness: float,
@@ -158,7 +160,7 @@ class StrictnessSearch:
         target: tuple[int, int] | None = None,
         met: bool = True,
     ) -> Clustering:
-        """Return the result with the choice and the costs that were solved."""
+        """Return the result with its choice and the cost model that was solved."""
         choice = Choice(
             strictness=strictness,
             candidates=np.array([c.strictness for c in self.tried], dtype=np.float64),

@@ -1,4 +1,4 @@
-"""Items as a choice sees them, wherever their features are: neighbours, sums of clusters, silhouettes."""
+"""Items of a selection, on the CPU or on a device: neighbourhoods, sums of clusters, silhouettes."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,50 +15,53 @@ from clusterfug.solvers import make_solver
 if TYPE_CHECKING:
     import torch
 
-_SAMPLE = 3000  # items that the silhouette is taken of
-_BLOCK = 1 << 23  # similarities at a time
+_MAX_SAMPLE = 3000  # items over which the silhouette is averaged
+_BLOCK_ENTRIES = 1 << 23  # similarities at a time
 
 
-class Items(NamedTuple):
+class SelectionItems(NamedTuple):
+    """Prepared features, and the operations on them that differ between CPU and device."""
+
     features: Any  # an array, or a tensor
     weight: NDArray[np.float64]
-    around: Neighbourhood
+    neighbourhood: Neighbourhood
     rows: Callable[[NDArray[np.int64]], NDArray[np.float64]]  # features of some items
     sums: Callable[[NDArray[np.int64]], NDArray[np.float64]]  # of weight times features, by label 0..K-1
-    product: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]  # always the same
-    starts_often: bool  # whether a run that is given no labels starts several times
+    product: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]  # deterministic
+    starts_often: bool  # whether a run without initial labels has several starts
 
     @property
     def n(self) -> int:
         return len(self.weight)
 
     def alpha(self, strictness: float) -> NDArray[np.float64]:
-        """Affinity strengths; of a negative strictness they are added, not subtracted."""
-        return np.sqrt(abs(strictness) * self.around.similarity)
+        """Return affinity strengths; with a negative strictness the alpha term is added to costs."""
+        return np.sqrt(abs(strictness) * self.neighbourhood.similarity)
 
-    def strengths(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What the affinity strengths of each cluster add up to, at a strictness of 1."""
+    def alpha_sums(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the sums of weight times affinity strength of the clusters, at a strictness of 1."""
         return np.bincount(labels, weights=self.weight * self.alpha(1.0)).astype(np.float64, copy=False)
 
     def inside(self, labels: NDArray[np.int64], strictness: float) -> float:
-        """Total cost of the pairs that share a label."""
-        own = self.weight**2 * (self.around.squares - strictness * self.around.similarity)
-        strengths = (self.strengths(labels) ** 2).sum()
+        """Return the total cost of the pairs that share a label."""
+        own = self.weight**2 * (self.neighbourhood.squares - strictness * self.neighbourhood.similarity)
+        strengths = (self.alpha_sums(labels) ** 2).sum()
         return float((self.sums(labels) ** 2).sum() - strictness * strengths - own.sum()) / 2
 
 
-def items_of(problem: FeatureProblem, device: "torch.device | None") -> Items:
+def selection_items(problem: FeatureProblem, device: "torch.device | None") -> SelectionItems:
     """Return the items of prepared features, on the CPU or on a device."""
     n_neighbors = getattr(problem.costs, "n_neighbors", None)
+    problem = problem.with_costs(Threshold(0.0))  # any costs: only features and weights are used
     if device is None:
-        return _on_host(problem.with_costs(Threshold(0.0)), n_neighbors)
-    return _on_device(problem.with_costs(Threshold(0.0)), n_neighbors, device)
+        return _on_host(problem, n_neighbors)
+    return _on_device(problem, n_neighbors, device)
 
 
-def _on_host(problem: FeatureProblem, n_neighbors: int | None) -> Items:
-    dense = problem.dense()
+def _on_host(problem: FeatureProblem, n_neighbors: int | None) -> SelectionItems:
+    dense = problem.resolved()
     features, weight = dense.rows.features, dense.rows.weight
-    return Items(
+    return SelectionItems(
         features,
         weight,
         neighbourhood(features, weight, n_neighbors),
@@ -69,45 +72,45 @@ def _on_host(problem: FeatureProblem, n_neighbors: int | None) -> Items:
     )
 
 
-def _on_device(problem: FeatureProblem, n_neighbors: int | None, device: "torch.device") -> Items:
-    from clusterfug.execution.torch.inputs import Item
-    from clusterfug.execution.torch.neighbourhood import product_on_device, rows_on_host, sums_on_device
+def _on_device(problem: FeatureProblem, n_neighbors: int | None, device: "torch.device") -> SelectionItems:
+    from clusterfug.execution.torch.inputs import TensorInput, check_values
+    from clusterfug.execution.torch.neighbourhood import cluster_sums, product_on_device, rows_on_host
 
-    item = Item(problem, device, make_solver("auto"))
-    item.complain()
-    features, weight = item.features, item.weight
-    return Items(
+    given = TensorInput(problem, device, make_solver("auto"))
+    check_values(given.features)
+    features, weight = given.features, given.weight
+    return SelectionItems(
         features,
         weight,
         neighbourhood(features, weight, n_neighbors, device),
         lambda items: rows_on_host(features, items),
-        lambda labels: sums_on_device(features, weight, labels, device),
+        lambda labels: cluster_sums(features, weight, labels, device),
         lambda left, right: product_on_device(left, right, device),
-        item.is_small,
+        given.starts_often,
     )
 
 
-def silhouette(items: Items, labels: NDArray[np.int64]) -> float:
-    """How much more similar items are to their own cluster than to the next, from -1 to 1; 0 if alone.
+def silhouette(items: SelectionItems, labels: NDArray[np.int64]) -> float:
+    """Return the mean silhouette of a sample of the items, from -1 to 1; 0 for one cluster or singletons.
 
-    The mean over a sample of (a - b) / max(s - a, s - b): a is the mean similarity to the
-    item's own cluster, b to that of the others which is most similar, s to itself.
+    The silhouette of an item is (a - b) / max(s - a, s - b): a is its mean similarity to its own cluster,
+    b to the other cluster that is most similar, s to itself.
     """
     present = np.flatnonzero(items.weight)
     sizes, counts = np.bincount(labels, weights=items.weight), np.bincount(labels[present], minlength=1)
     if np.count_nonzero(sizes) == 1:
         return 0.0
     sample = present
-    if len(present) > _SAMPLE:
-        sample = np.sort(np.random.default_rng(0).choice(present, _SAMPLE, replace=False))
+    if len(present) > _MAX_SAMPLE:
+        sample = np.sort(np.random.default_rng(0).choice(present, _MAX_SAMPLE, replace=False))
     means = items.sums(labels) / np.maximum(sizes, np.finfo(np.float64).tiny)[:, None]
     values = np.zeros(len(sample))
-    step = max(1, _BLOCK // len(sizes))
+    step = max(1, _BLOCK_ENTRIES // len(sizes))
     for start in range(0, len(sample), step):
         part = sample[start : start + step]
-        own, square = labels[part], items.around.squares[part]
+        own, square = labels[part], items.neighbourhood.squares[part]
         itself = np.minimum(items.weight[part], 1.0)
-        alone = counts[own] == 1  # also if it counts as several
+        alone = counts[own] == 1  # whatever its weight
         others = np.maximum(sizes[own] - itself, np.finfo(np.float64).tiny)
         similar = items.product(items.rows(part), means.T)
         mine = np.arange(len(part)), own

@@ -1,6 +1,4 @@
-"""Clusterings along a range of thresholds, to choose one by eye. `api.threshold_path` calls
-`solve_path`.
-"""
+"""Clusterings at several thresholds, for a user to select from. `api.threshold_path` calls `solve_path`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -28,8 +26,8 @@ class ThresholdPath:
     thresholds : float64 array of shape (t,)
     results : tuple of Clustering
     agreement : float64 array of shape (t,)
-        Adjusted Rand index with the clustering of the threshold before; NaN for the first. A stretch of
-        high agreement means that the clusters do not depend much on the choice.
+        Adjusted Rand index with the clustering of the threshold before; NaN for the first. A range of
+        high agreement means that clusters depend little on the threshold.
     """
 
     thresholds: NDArray[np.float64]
@@ -47,7 +45,7 @@ class ThresholdPath:
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """(t, n), one row per threshold."""
+        """Labels of shape (t, n), one row per threshold."""
         return np.stack([result.labels for result in self.results])
 
     @property
@@ -68,7 +66,7 @@ class ThresholdPath:
         return np.array([result.inside for result in self.results])
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table: one dictionary per threshold."""
+        """Return the table of clusterings, one dictionary per threshold."""
         return [
             {
                 "threshold": float(threshold),
@@ -99,7 +97,7 @@ def solve_path(
 
     def solve(i: int, solver: Solver, bound: bool = False) -> Clustering:
         at_threshold = problem.with_costs(Threshold(float(values[i])))
-        return core.carrying(core.execute(at_threshold, solver, execution, bound=bound), at_threshold)
+        return at_threshold.described(core.execute(at_threshold, solver, execution, bound=bound))
 
     def no_worse(i: int, neighbour: Clustering) -> Clustering:
         """Return the result of threshold i, or a better one from the labels of a neighbour."""
@@ -120,8 +118,5 @@ def solve_path(
     for i in range(len(values) - 2, -1, -1):
         if solver.refines:
             results[i] = no_worse(i, results[i + 1])
-    return ThresholdPath(values, tuple(results), _agreement(results))
-
-
-def _agreement(results: list[Clustering]) -> NDArray[np.float64]:
-    return np.array([np.nan, *(agreement(a.labels, b.labels) for a, b in pairwise(results))])
+    agreements = [np.nan, *(agreement(a.labels, b.labels) for a, b in pairwise(results))]
+    return ThresholdPath(values, tuple(results), np.array(agreements))

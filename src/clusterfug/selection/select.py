@@ -7,7 +7,6 @@ clustering.
 import time
 from dataclasses import replace
 
-from clusterfug.bounds.compute import compute_bound
 from clusterfug.costs.models import CostModel, Local, TargetClusters
 from clusterfug.execution.jit import Progress
 from clusterfug.execution.plan import Execution
@@ -27,7 +26,7 @@ def solve_selected(
     bound: bool = False,
     callback: Progress | None = None,
 ) -> Clustering:
-    """Return the clustering of prepared features by a local threshold, with its `Choice`."""
+    """Return the clustering of prepared features with a local threshold, and its `Choice`."""
     begin = time.perf_counter()
     costs = problem.costs
     solver.check(problem.shape[0])
@@ -37,11 +36,15 @@ def solve_selected(
     if isinstance(costs, TargetClusters):
         result = with_target_count(search, costs.low, costs.high)
     elif isinstance(costs, Local):
-        result = search.final(costs.strictness, f"strictness {costs.strictness:g}, as given", search.init)
+        result = search.solve_final(
+            costs.strictness, f"strictness {costs.strictness:g}, as given", search.init
+        )
     else:
         result = clearest(search)
     seconds = time.perf_counter() - begin
     if bound and result.bound is None:
+        from clusterfug.bounds.compute import compute_bound
+
         assert result.choice is not None
         solved = search.problem(result.choice.strictness)
         found = compute_bound(solved, execution, time_limit=solver.given_seconds, callback=callback)
@@ -54,11 +57,7 @@ def solve_selected(
 def selected_costs(
     problem: FeatureProblem, execution: Execution, callback: Progress | None = None
 ) -> CostModel:
-    """Return the costs of a problem, with parameters selected where they have to be."""
-    if not problem.costs.needs_selection:
-        return problem.costs
-    search = solve_selected(
-        problem.prepared(execution.device), make_solver("fast"), execution, callback=callback
-    )
-    assert search.costs is not None
-    return search.costs
+    """Return the cost model that is selected for prepared features, by the solver "fast"."""
+    result = solve_selected(problem, make_solver("fast"), execution, callback=callback)
+    assert result.costs is not None
+    return result.costs

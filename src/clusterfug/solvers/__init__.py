@@ -3,16 +3,36 @@
 Validation, docstrings, command-line help and the table in the documentation are made from it.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from clusterfug import checks
-from clusterfug.solvers.base import Context, Solver
+from clusterfug.solvers.base import Context, Solver, option
 from clusterfug.solvers.contraction import Dapplaec, Dgaec, DgaecInc, Dlaec, Gaec
 from clusterfug.solvers.exact import Exact
 from clusterfug.solvers.local_search import Auto, Best, Fast
 
-__all__ = ["SOLVERS", "Context", "Solver", "make_solver", "names", "register"]
+__all__ = [
+    "SOLVERS",
+    "Auto",
+    "Best",
+    "Context",
+    "Dapplaec",
+    "Dgaec",
+    "DgaecInc",
+    "Dlaec",
+    "Exact",
+    "Fast",
+    "Gaec",
+    "Solver",
+    "documented",
+    "make_solver",
+    "names",
+    "option",
+    "register",
+]
 
+F = TypeVar("F", bound=Callable[..., Any])
 #: Solvers by the name that `algorithm=` takes.
 SOLVERS: dict[str, type[Solver]] = {}
 
@@ -37,6 +57,23 @@ def names(problem: str | None = None, execution: str | None = None) -> tuple[str
     )
 
 
+def documented(function: F) -> F:
+    """Fill in the placeholders {algorithms} and {options} of a docstring from the registry; a decorator."""
+    choices = "".join(f'\n        - "{name}": {solver.summary}.' for name, solver in SOLVERS.items())
+    having: dict[str, list[str]] = {}
+    for name, solver in SOLVERS.items():
+        for each in solver.options():
+            having.setdefault(each, []).append(name)
+    options = "".join(
+        f"\n        - {each} ({', '.join(solvers)}): {SOLVERS[solvers[0]].options()[each]}."
+        for each, solvers in having.items()
+    )
+    if function.__doc__ is not None:  # python -OO has no docstrings
+        filled = function.__doc__.replace("{algorithms}", choices.lstrip())
+        function.__doc__ = filled.replace("{options}", options.lstrip())
+    return function
+
+
 def make_solver(algorithm: Any, /, **options: Any) -> Solver:
     """Return the solver of a name with its options, or a solver as it is.
 
@@ -49,7 +86,7 @@ def make_solver(algorithm: Any, /, **options: Any) -> Solver:
             raise ValueError(f"the solver brings its options: give {given[0]} when making it")
         return algorithm
     solver = SOLVERS[checks.one_of("algorithm", algorithm, tuple(SOLVERS))]
-    known = {option for each in SOLVERS.values() for option in each.options()}
+    known = {name for each in SOLVERS.values() for name in each.options()}
     taken = {}
     for name, value in options.items():
         if name not in known:

@@ -4,7 +4,7 @@
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,9 +27,17 @@ class Context(NamedTuple):
     max_inside: float = np.inf  # no clustering keeps more inside, by a lower bound
 
 
+TIME_LIMIT_DOC = "seconds after which refinement stops; by default 60 for best and exact, none for others"
+
+
+def option(default: Any, doc: str) -> Any:
+    """Declare an option of a solver: its default, and the description that the documentation shows."""
+    return field(default=default, metadata={"doc": doc})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Solver(ABC):
-    """How to search for a clustering. Fields of a subclass are its options."""
+    """How to search for a clustering. The fields of a subclass are its options, declared by `option`."""
 
     name: ClassVar[str]
     summary: ClassVar[str]  # one line for documentation and help
@@ -59,9 +67,9 @@ class Solver(ABC):
         return getattr(self, "time_limit", None)
 
     @classmethod
-    def options(cls) -> tuple[str, ...]:
-        """Names of the options."""
-        return tuple(field.name for field in fields(cls))
+    def options(cls) -> dict[str, str]:
+        """Return the names of the options, and what they mean."""
+        return {each.name: each.metadata.get("doc", "") for each in fields(cls)}
 
 
 def checked_time_limit(value: Any) -> float | None:

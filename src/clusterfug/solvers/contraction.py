@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import checks
-from clusterfug.solvers.base import Context, Solver, checked_time_limit
+from clusterfug.solvers.base import TIME_LIMIT_DOC, Context, Solver, checked_time_limit, option
 
 if TYPE_CHECKING:
     from clusterfug.problems.protocol import Problem
@@ -25,8 +25,8 @@ MEMORY_LIMIT = 4 * 2**30
 class Contraction(Solver):
     """Merge pairs until none attracts; refine the result if asked to."""
 
-    refine: bool = False
-    time_limit: float | None = None
+    refine: bool = option(False, "refine the result by moves and joins")
+    time_limit: float | None = option(None, TIME_LIMIT_DOC)
 
     def __post_init__(self) -> None:
         checks.flag("refine", self.refine)
@@ -76,7 +76,7 @@ class NeighbourContraction(Contraction):
 
     problems: ClassVar[frozenset[str]] = frozenset({"features"})
     neighbours: ClassVar[int] = 5  # kept per node by default
-    k: int | None = None
+    k: int | None = option(None, "neighbours kept per node; 1 for dgaec and 5 for the others by default")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,9 +90,9 @@ class NeighbourContraction(Contraction):
         return self.contract(problem, neighbours, k, context)
 
     def search(self, problem: Any, k: int, context: Context) -> Any:
-        from clusterfug.neighbours.exact import nearest
+        from clusterfug.neighbours.exact import exact_neighbours
 
-        return nearest(problem, k, context.progress)
+        return exact_neighbours(problem, k, context.progress)
 
     @abstractmethod
     def contract(self, problem: Any, neighbours: Any, k: int, context: Context) -> NDArray[Any]: ...
@@ -144,7 +144,7 @@ class Dapplaec(Dlaec):
 
     name: ClassVar[str] = "dapplaec"
     summary: ClassVar[str] = "lazy contraction with an approximate first search (extra [ann]: faiss)"
-    ann: str = "hnsw"
+    ann: str = option("hnsw", "index of the approximate search, hnsw or ivf")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,9 +156,9 @@ class Dapplaec(Dlaec):
         require_faiss()
 
     def search(self, problem: Any, k: int, context: Context) -> Any:
-        from clusterfug.neighbours.approximate import approximate
+        from clusterfug.neighbours.approximate import approximate_neighbours
 
-        return approximate(problem, k, self.ann, context.progress)
+        return approximate_neighbours(problem, k, self.ann, context.progress)
 
 
 def _searched(problem: "Problem", context: Context) -> None:

@@ -43,11 +43,12 @@ class Exact(RandomSearch):
         from clusterfug.bounds.compute import bound_problem
         from clusterfug.core import final_labels
         from clusterfug.exact.prove import prove
-        from clusterfug.refinement.strategies import STRATEGIES
+        from clusterfug.refinement.strategies import STRATEGIES, Start
 
         record, budget = context.record, self.budget()
         init = starting_labels(self.init, problem.n)
-        for phase, refined in STRATEGIES["auto"](problem, init, budget, self.generator, context.progress):
+        start = Start(problem, init, budget, self.generator, context.progress)
+        for phase, refined in STRATEGIES["auto"](start):
             record.phase(phase, *refined)
         nodes = np.arange(problem.n)
         deadline = time.perf_counter() + budget.left()

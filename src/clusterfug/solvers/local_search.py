@@ -7,7 +7,14 @@ import numpy as np
 
 from clusterfug import checks
 from clusterfug.result import INTERRUPTED
-from clusterfug.solvers.base import Context, Solver, checked_time_limit, starting_labels
+from clusterfug.solvers.base import (
+    TIME_LIMIT_DOC,
+    Context,
+    Solver,
+    checked_time_limit,
+    option,
+    starting_labels,
+)
 
 if TYPE_CHECKING:
     from clusterfug.problems.protocol import Problem
@@ -21,8 +28,8 @@ TIME_LIMIT = 60.0
 class LocalSearch(Solver):
     """Moves, joins and what follows, from singletons or from given labels."""
 
-    init: Any = None
-    time_limit: float | None = None
+    init: Any = option(None, "labels to start from; the result is no worse")
+    time_limit: float | None = option(None, TIME_LIMIT_DOC)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time_limit", checked_time_limit(self.time_limit))
@@ -40,12 +47,11 @@ class LocalSearch(Solver):
         starting_labels(self.init, n)
 
     def run(self, problem: "Problem", context: Context) -> None:
-        from clusterfug.refinement.strategies import STRATEGIES
+        from clusterfug.refinement.strategies import STRATEGIES, Start
 
         budget = self.budget(context.max_inside)
-        steps = STRATEGIES[self.name](
-            problem, starting_labels(self.init, problem.n), budget, self.generator, context.progress
-        )
+        init = starting_labels(self.init, problem.n)
+        steps = STRATEGIES[self.name](Start(problem, init, budget, self.generator, context.progress))
         try:
             for phase, refined in steps:
                 context.record.phase(phase, *refined)
@@ -68,7 +74,7 @@ class Fast(LocalSearch):
 class RandomSearch(LocalSearch):
     """A local search with a seed."""
 
-    random_state: Any = 0
+    random_state: Any = option(0, "seed: int, Generator, RandomState or None")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,7 +101,7 @@ class Best(RandomSearch):
 
     name: ClassVar[str] = "best"
     summary: ClassVar[str] = "iterated local search until time_limit (60 s), or until nothing improves"
-    max_iter: int | None = None
+    max_iter: int | None = option(None, "iterations, a budget that does not depend on the machine's speed")
 
     def __post_init__(self) -> None:
         super().__post_init__()

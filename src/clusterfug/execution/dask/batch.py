@@ -5,11 +5,11 @@ from typing import Any
 
 from clusterfug import core
 from clusterfug.execution import threads
-from clusterfug.execution.dask.cluster import Cluster, WorkersDiedError, connected
+from clusterfug.execution.dask.engine import DaskEngine, WorkersDiedError, connected
 from clusterfug.execution.plan import Execution
 from clusterfug.solvers import Solver
 
-_BATCH_WORK = 10_000_000  # pairs of items, or edges, of a batch: about a second
+_WORK_PER_BATCH = 10_000_000  # pairs of items, or edges: about a second
 
 
 def solved_on_cluster(
@@ -17,27 +17,21 @@ def solved_on_cluster(
 ) -> Generator[dict[int, Any]]:
     """Yield results and errors by position, batch by batch, the largest problems first."""
     with connected(client) as opened:
-        cluster = Cluster(opened)
+        engine = DaskEngine(opened)
 
         def submit(batch: list[int]) -> tuple[list[int], Any]:
             arguments = [(work[t], solvers[t]) for t in batch]
-            return batch, cluster.submit(solve_on_worker, arguments, bound)
+            return batch, engine.submit(solve_on_worker, arguments, bound)
 
-        running = [submit(batch) for batch in _batches(work)]
-        for batch, future in running:
+        def outcomes(batch: list[int], future: Any) -> list[Any]:
             try:
-                found = cluster.value(future)
+                return engine.value(future)
             except WorkersDiedError as error:
                 # Any problem of the batch may be the cause: each is tried alone.
-                found = [error] if len(batch) == 1 else [_alone(cluster, submit, t) for t in batch]
-            yield dict(zip(batch, found, strict=True))
+                return [error] if len(batch) == 1 else [outcomes(*submit([t]))[0] for t in batch]
 
-
-def _alone(cluster: Cluster, submit: Any, t: int) -> Any:
-    try:
-        return cluster.value(submit([t])[1])[0]
-    except WorkersDiedError as error:
-        return error
+        for batch, future in [submit(batch) for batch in _batches(work)]:
+            yield dict(zip(batch, outcomes(batch, future), strict=True))
 
 
 def _batches(work: dict[int, Any]) -> list[list[int]]:
@@ -46,16 +40,16 @@ def _batches(work: dict[int, Any]) -> list[list[int]]:
     for t in sorted(work, key=lambda t: -work[t].expected_work):
         if not batches or work[t].expected_work > room:
             batches.append([])
-            room = _BATCH_WORK
+            room = _WORK_PER_BATCH
         batches[-1].append(t)
         room -= work[t].expected_work
     return batches
 
 
 def solve_on_worker(problems: list[tuple[Any, Solver]], bound: bool) -> list[Any]:
-    """Return results, or what went wrong, of a batch that is solved on one thread."""
+    """Return the results or errors of a batch that is solved on one thread."""
     found: list[Any] = []
-    with threads.alone():
+    with threads.single_threaded():
         for problem, solver in problems:
             try:
                 found.append(core.solve(problem, solver, Execution(), bound=bound))

@@ -1,7 +1,7 @@
-"""A folder from which a run that was stopped goes on, with the same labels in the end.
+"""A folder from which an interrupted run continues, to end with the same labels.
 
-Labels are all that needs to be kept: of every shard and pool, and of all items after every round of moves.
-Whatever is written appears under its name only when it is complete.
+Only labels are kept: those of every shard and pool, and those of all items after every round of moves. A
+file appears under its name when it is complete.
 """
 
 import json
@@ -19,23 +19,23 @@ from numpy.typing import NDArray
 from clusterfug.io import files
 from clusterfug.io.labels import write_labels
 
-_ABOUT, _PLACE, _LOCK = "run.json", "place.npz", "lock"
-_OF_SHARDS = re.compile(r"\.?(shard|pool)-\d+-\d+\.npy.*")  # also what a killed run left half-written
-#: What is not there, or was not written to the end when the power went: it is computed again.
+_SETTINGS, _STATE, _LOCK = "run.json", "state.npz", "lock"
+_SHARD_FILE = re.compile(r"\.?(shard|pool)-\d+-\d+\.npy.*")  # incomplete ones start with a dot
+#: Errors of files that are missing, or incomplete after a power failure: their content is computed again.
 _UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
 
 
-class Place(NamedTuple):
-    """Where a walk is: labels 0..K-1, the clusters that are not settled, rounds so far."""
+class DriverState(NamedTuple):
+    """State of a run between two rounds of moves."""
 
-    labels: NDArray[np.int64]
-    changed: NDArray[np.bool_]
-    turn: int = 0
+    labels: NDArray[np.int64]  # 0..K-1
+    changed: NDArray[np.bool_]  # (K,) clusters that changed since their items were move-optimal
+    n_rounds: int = 0
     exact: bool = False  # the next round needs exact scores
 
 
 class Checkpoint:
-    """What an earlier run with the same settings left in a folder; None keeps nothing."""
+    """Labels and state of earlier runs with the same settings, in a folder; None keeps nothing."""
 
     def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
         self._folder, self._settings = folder, settings
@@ -56,28 +56,27 @@ class Checkpoint:
             files.lock(
                 self._lock, f"another run is using the checkpoint {self._folder}: wait until it has ended"
             )
-            self._compare()
+            self._check_settings(self._folder)
         except BaseException:
             self._lock.close()
             raise
         return self
 
-    def _compare(self) -> None:
-        """Write down the settings, or find those of an earlier run to be the same."""
-        assert self._folder is not None
-        about = self._folder / _ABOUT
-        if not about.exists():
-            with files.complete(about) as part:
+    def _check_settings(self, folder: Path) -> None:
+        """Write the settings, or raise an error if those of an earlier run differ."""
+        path = folder / _SETTINGS
+        if not path.exists():
+            with files.complete(path) as part:
                 part.write_text(json.dumps(self._settings), encoding="utf-8")
             return
         try:
-            before = dict(json.loads(about.read_text(encoding="utf-8")))
+            earlier = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError):
-            raise ValueError(f"{about} is broken: start over with another folder") from None
-        other = [key for key, value in self._settings.items() if before.get(key) != value]
-        if other:
+            raise ValueError(f"{path} is broken: start over with another folder") from None
+        different = [key for key, value in self._settings.items() if earlier.get(key) != value]
+        if different:
             raise ValueError(
-                f"{self._folder} is the checkpoint of another run (other {', '.join(other)}): give what "
+                f"{folder} is the checkpoint of another run (other {', '.join(different)}): give what "
                 "that run was given, or another folder"
             )
 
@@ -85,43 +84,41 @@ class Checkpoint:
         if self._folder is not None:
             self._lock.close()
 
-    def labels(self, name: str) -> NDArray[np.int64] | None:
-        """The labels of a shard or pool, if they are known."""
-        if self._folder is None:
-            return None
-        with suppress(*_UNREADABLE):
-            labels: NDArray[np.int64] = np.load(self._folder / f"{name}.npy", allow_pickle=False)
-            return labels
+    def load_labels(self, name: str) -> NDArray[np.int64] | None:
+        """Return the labels of a shard or pool, if they were saved."""
+        if self._folder is not None:
+            with suppress(*_UNREADABLE):
+                labels: NDArray[np.int64] = np.load(self._folder / f"{name}.npy", allow_pickle=False)
+                return labels
         return None
 
-    def keep_labels(self, name: str, labels: NDArray[np.int64]) -> None:
+    def save_labels(self, name: str, labels: NDArray[np.int64]) -> None:
         if self._folder is not None:
             write_labels(self._folder / f"{name}.npy", labels)
 
-    def place(self) -> Place | None:
-        """Where the last run was, if its shards were solved."""
-        if self._folder is None:
-            return None
-        with suppress(*_UNREADABLE), np.load(self._folder / _PLACE, allow_pickle=False) as kept:
-            return Place(kept["labels"], kept["changed"], int(kept["turn"]), bool(kept["exact"]))
-
+    def load_state(self) -> DriverState | None:
+        """Return the state of the last run, if its shards and pools were solved."""
+        if self._folder is not None:
+            with suppress(*_UNREADABLE), np.load(self._folder / _STATE, allow_pickle=False) as saved:
+                labels, changed, n_rounds, exact = (saved[name] for name in DriverState._fields)
+                return DriverState(labels, changed, int(n_rounds), bool(exact))
         return None
 
-    def keep(self, place: Place) -> None:
-        """From here on; what is known of shards and pools is not needed any more."""
+    def save_state(self, state: DriverState) -> None:
+        """Save the state, and remove the labels of shards and pools, which it replaces."""
         if self._folder is None:
             return
-        with files.complete(self._folder / _PLACE) as part, part.open("wb") as file:
-            np.savez(file, **place._asdict())
+        with files.complete(self._folder / _STATE) as part, part.open("wb") as file:
+            np.savez(file, **state._asdict())
             file.flush()
             os.fsync(file.fileno())
         for path in self._folder.iterdir():
-            if _OF_SHARDS.fullmatch(path.name):
+            if _SHARD_FILE.fullmatch(path.name):
                 path.unlink()
 
 
 def digest(*values: Any) -> str:
-    """A short name for numbers, arrays and texts: others have another."""
+    """Return a hash of numbers, arrays and texts."""
     hashed = blake2b(digest_size=8)
     for value in values:
         if isinstance(value, np.ndarray):

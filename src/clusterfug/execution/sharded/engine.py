@@ -1,4 +1,4 @@
-"""Where tasks run. Here: in this process, one after the other, each as soon as it is submitted."""
+"""Engines run tasks: `LocalEngine` in this process, `execution.dask.engine.DaskEngine` on a cluster."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, islice
@@ -8,35 +8,38 @@ from clusterfug.execution.sharded.spill import spilled
 
 
 class Engine(Protocol):
-    """Runs tasks; what `submit` returns stands for the value, also as an argument of another task."""
+    """Runs tasks. What `submit` returns stands for the value, also as an argument of another task."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any: ...
 
     def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The same, for what nothing else runs beside: it may use all cores of its machine."""
+        """Submit a task that no other task runs beside, so it may use all cores of its machine."""
         ...
 
-    def parts(self, submitted: Any) -> tuple[Any, Any]:
-        """The two values of a task that has a pair of them."""
+    def split_pair(self, submitted: Any) -> tuple[Any, Any]:
+        """Return the two values of a task that returns a pair."""
         ...
 
     def value(self, submitted: Any) -> Any:
-        """What came of a task, when it is done."""
+        """Return the value of a task; waits until it is done."""
         ...
 
     def done(self, submitted: Any) -> bool: ...
 
     def wait(self, submitted: list[Any]) -> None:
-        """Until one of them is done."""
+        """Wait until one of the tasks is done."""
         ...
 
-    def ahead(self, submitted: Iterable[Any]) -> Iterable[Any]:
-        """The same, submitted as far ahead as there is somebody to work on it."""
+    def prefetch(self, submitted: Iterable[Any]) -> Iterable[Any]:
+        """Return the same tasks, all submitted before the first one is used if they run in parallel."""
         ...
 
 
-class Here:
-    """Where memory is limited, large values wait on disk until they are needed."""
+class LocalEngine:
+    """Runs every task in this process, as soon as it is submitted.
+
+    With limited memory, large values are kept on disk until they are needed.
+    """
 
     def __init__(self, limited: bool = False) -> None:
         self._limited = limited
@@ -45,10 +48,9 @@ class Here:
         value = function(*arguments)
         return spilled(value) if self._limited else value
 
-    def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return self.submit(function, *arguments)
+    submit_alone = submit
 
-    def parts(self, submitted: Any) -> tuple[Any, Any]:
+    def split_pair(self, submitted: Any) -> tuple[Any, Any]:
         first, second = submitted
         return first, second
 
@@ -61,62 +63,62 @@ class Here:
     def wait(self, submitted: list[Any]) -> None:
         return None
 
-    def ahead(self, submitted: Iterable[Any]) -> Iterable[Any]:
+    def prefetch(self, submitted: Iterable[Any]) -> Iterable[Any]:
         return submitted
 
 
-#: Work in steps: it yields tasks that it waits for, is sent their values, and returns something in the end.
-Steps = Generator[list[Any], list[Any], Any]
+#: Yields lists of tasks, is sent the lists of their values, and returns a result.
+TaskCoroutine = Generator[list[Any], list[Any], Any]
 
 
-class Errands:
-    """Work in steps, several at a time: while one waits for its tasks, others go on."""
+class CoroutineScheduler:
+    """Runs several task coroutines at a time: while one waits for its tasks, others continue."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._waiting: dict[Steps, list[Any]] = {}
-        self._results: dict[Steps, Any] = {}
+        self._waiting: dict[TaskCoroutine, list[Any]] = {}
+        self._results: dict[TaskCoroutine, Any] = {}
 
-    def start(self, steps: Steps) -> Callable[[], Any]:
-        """Begin; a function that waits for the end and returns the result, to be called once."""
-        self._go_on(steps, None)
+    def start(self, coroutine: TaskCoroutine) -> Callable[[], Any]:
+        """Start a coroutine and return a function, to be called once, that waits for its result."""
+        self._resume(coroutine, None)
 
         def result() -> Any:
-            while steps not in self._results:
-                left = {
+            while coroutine not in self._results:
+                pending = {
                     one: [task for task in tasks if not self._engine.done(task)]
                     for one, tasks in self._waiting.items()
                 }
-                ready = [one for one, tasks in left.items() if not tasks]
+                ready = [one for one, tasks in pending.items() if not tasks]
                 for one in ready:
-                    self._go_on(one, [self._engine.value(task) for task in self._waiting[one]])
+                    self._resume(one, [self._engine.value(task) for task in self._waiting[one]])
                 if not ready:
-                    self._engine.wait([task for tasks in left.values() for task in tasks])
-            return self._results.pop(steps)
+                    self._engine.wait([task for tasks in pending.values() for task in tasks])
+            return self._results.pop(coroutine)
 
         return result
 
-    def _go_on(self, steps: Steps, values: Any) -> None:
+    def _resume(self, coroutine: TaskCoroutine, values: Any) -> None:
         try:
-            self._waiting[steps] = steps.send(values)
+            self._waiting[coroutine] = coroutine.send(values)
         except StopIteration as end:
-            self._waiting.pop(steps, None)
-            self._results[steps] = end.value
+            self._waiting.pop(coroutine, None)
+            self._results[coroutine] = end.value
 
 
-def tree(
+def tree_reduce(
     items: Iterable[Any],
     combine: Callable[[list[Any]], Any],
     size: Callable[[Any], int] = lambda _: 1,
     limit: int = 2,
     finish: Callable[[list[Any]], Any] | None = None,
-    ahead: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    prefetch: Callable[[Iterable[Any]], Iterable[Any]] = iter,
 ) -> Any:
-    """All items combined in groups, groups of groups and so on; the last group by `finish`, if given.
+    """Combine all items in groups, groups of groups and so on; the last group by `finish`, if given.
 
-    A group is consecutive items: as many as stay within a limit together, but two at least. So the shape
-    follows from the sizes alone, and few items are waiting at any time. With `ahead` those of a level are
-    all on their way before the size of the first of them is asked for.
+    A group consists of consecutive items: as many as have a total size within the limit, but at least two.
+    So the shape of the tree follows from the sizes alone, and few items exist at any time. With `prefetch`
+    all items of a level are submitted before the size of the first one is computed.
     """
 
     def groups(items: Iterable[Any]) -> Iterator[list[Any]]:
@@ -136,4 +138,4 @@ def tree(
         if not second:
             return first[0] if len(first) == 1 else (finish or combine)(first)
         every = chain((first, *second), level)
-        level = groups(ahead(group[0] if len(group) == 1 else combine(group) for group in every))
+        level = groups(prefetch(group[0] if len(group) == 1 else combine(group) for group in every))

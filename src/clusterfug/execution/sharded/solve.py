@@ -1,22 +1,24 @@
-"""Execution in shards: parts of the items are solved one after the other, here or on a dask cluster."""
+"""Execution in shards, one after the other in this process. `execution.dask.solve` shares its functions."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clusterfug import __version__, checks
 from clusterfug.core import recorded
 from clusterfug.costs.models import Alpha
+from clusterfug.costs.preprocessing import AS_GIVEN
 from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress
 from clusterfug.execution.plan import Execution
 from clusterfug.execution.sharded import tasks
 from clusterfug.execution.sharded.checkpoint import Checkpoint, digest
-from clusterfug.execution.sharded.engine import Engine, Here, tree
-from clusterfug.execution.sharded.source import Files, most_items, settings_of
-from clusterfug.execution.sharded.walk import Known, Shard, Walk
+from clusterfug.execution.sharded.driver import Driver, Shard
+from clusterfug.execution.sharded.engine import Engine, LocalEngine, tree_reduce
+from clusterfug.execution.sharded.source import FeatureFiles, max_items
+from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering, Phase, number_by_first_appearance
 from clusterfug.solvers import Solver
@@ -27,25 +29,36 @@ from clusterfug.solvers.local_search import LocalSearch
 def execute(
     problem: Any, solver: Solver, execution: Execution, bound: bool, callback: Progress | None
 ) -> Clustering:
-    """Solve a problem that is too large to solve at once, part after part in this process."""
-    engine = Here(execution.memory_limit is not None)
-    most = most_items(problem.shape[1], execution.memory_limit)
-    if isinstance(problem, FeatureProblem):
-        if isinstance(problem.X, Files):
-            return solve_files(problem, solver, execution, engine, callback)
-        if not (problem.is_prepared or problem.preprocessing.is_identity):
-            X = checks.numeric("X", problem.X)
-            checks.rectangle(X)
-            rows = [(part.start, part.stop, X[part]) for part in threads.slices(len(X), most)]
-            identity = "" if execution.checkpoint is None else digest(X)
-            return solve_rows(rows, problem, solver, execution, engine, most, identity, callback)
-    dense = problem.dense()
-    shards = [
-        Shard(part.start, part.stop, dense.subset(part), tasks.Recipe(part.start))
-        for part in threads.slices(dense.n, most)
-    ]
-    settings = {} if execution.checkpoint is None else settings_of(dense)
-    return solve_shards(shards, solver, execution, engine, most, settings, callback)
+    """Solve a problem that is too large to solve at once."""
+    engine = LocalEngine(execution.memory_limit is not None)
+    if isinstance(problem, DenseProblem):
+        return _solve_dense(problem, solver, execution, engine, callback)
+    if problem.is_stored:
+        return solve_files(problem, solver, execution, engine, callback)
+    if problem.is_prepared:
+        problem = replace(problem, preprocessing=AS_GIVEN)
+    X = checks.numeric("X", checks.on_host(problem.X))
+    checks.rectangle(X)
+    parts = threads.slices(len(X), max_items(X.shape[1], execution.memory_limit))
+    rows = [(part.start, part.stop, X[part]) for part in parts]
+    identity = "" if execution.checkpoint is None else digest(X)
+    return solve_rows(rows, problem, solver, execution, engine, identity, callback)
+
+
+def _solve_dense(
+    problem: DenseProblem, solver: Solver, execution: Execution, engine: Engine, callback: Progress | None
+) -> Clustering:
+    parts = threads.slices(problem.n, max_items(problem.d, execution.memory_limit))
+    shards = [Shard(part.start, part.stop, problem.subset(part), tasks.Recipe()) for part in parts]
+    settings = {}
+    if execution.checkpoint is not None:
+        features, alpha, weight, signature = problem.rows
+        settings = {
+            "features": digest(features),
+            "costs": digest(alpha, signature),
+            "weights": digest(weight),
+        }
+    return solve_shards(shards, problem.d, solver, execution, engine, settings, callback)
 
 
 def solve_files(
@@ -56,11 +69,10 @@ def solve_files(
     callback: Progress | None,
 ) -> Clustering:
     """Solve a problem whose features are in files; tasks read the parts that they need."""
-    files: Files = problem.X
-    most = most_items(files.d, execution.memory_limit)
-    parts = [(part.start, part.stop) for part in threads.slices(files.n, most)]
-    rows = [(*part, files.stretch(*part)) for part in parts]
-    return solve_rows(rows, problem, solver, execution, engine, most, files.identity, callback)
+    files: FeatureFiles = problem.X
+    parts = threads.slices(files.n, max_items(files.d, execution.memory_limit))
+    rows = [(part.start, part.stop, files.rows(part.start, part.stop)) for part in parts]
+    return solve_rows(rows, problem, solver, execution, engine, files.identity, callback)
 
 
 def solve_rows(
@@ -69,33 +81,32 @@ def solve_rows(
     solver: Solver,
     execution: Execution,
     engine: Engine,
-    most: int,
     identity: str,
     callback: Progress | None,
 ) -> Clustering:
-    """Solve a problem whose rows come in parts: (first item, item after the last, rows)."""
-    n = rows[-1][1]
+    """Solve a problem whose rows are given in parts: (first item, item after the last, rows)."""
+    n, d = problem.shape
     weight = None if problem.sample_weight is None else checks.weights(problem.sample_weight, n)
     costs = problem.costs
     if isinstance(costs, Alpha):
         costs = Alpha(checks.per_item("alpha", costs.alpha, n), costs.prefer)
+
+    def weight_of(items: slice) -> Any:
+        return None if weight is None else weight[items]
+
     mean = None
     if problem.preprocessing.center:
         sums = (
-            engine.submit(tasks.sum_of_rows, part, start, None if weight is None else weight[start:stop])
+            engine.submit(tasks.sum_shard, part, start, weight_of(slice(start, stop)))
             for start, stop, part in rows
         )
-        total = engine.value(tree(sums, lambda group: engine.submit(tasks.add_sums, *group)))
+        total = engine.value(tree_reduce(sums, lambda group: engine.submit(np.add, *group)))
         mean = total / (n if weight is None else weight.sum())
     shards = []
     for start, stop, part in rows:
         items = slice(start, stop)
         recipe = tasks.Recipe(
-            start,
-            costs.of_items(items),
-            None if weight is None else weight[items],
-            problem.preprocessing.metric,
-            mean,
+            start, costs.of_items(items), weight_of(items), problem.preprocessing.metric, mean
         )
         shards.append(Shard(start, stop, part, recipe))
     settings = {
@@ -103,24 +114,24 @@ def solve_rows(
         "costs": digest(costs.name, *vars(costs).values()),
         "weights": digest(weight),
         "metric": problem.preprocessing.metric,
-        "centre": problem.preprocessing.center,
+        "center": problem.preprocessing.center,
     }
-    return solve_shards(shards, solver, execution, engine, most, settings, callback)
+    return solve_shards(shards, d, solver, execution, engine, settings, callback)
 
 
 def solve_shards(
     shards: list[Shard],
+    d: int,
     solver: Solver,
     execution: Execution,
     engine: Engine,
-    most: int,
     settings: dict[str, Any],
     callback: Progress | None,
 ) -> Clustering:
-    """Solve shards, and return the clustering of all items."""
+    """Solve shards of items with d features, and return the clustering of all items."""
     assert isinstance(solver, LocalSearch)  # by the plan
     begin = last = time.perf_counter()
-    n = shards[-1].stop
+    n, most = shards[-1].stop, max_items(d, execution.memory_limit)
     init, rng = starting_labels(solver.init, n), solver.generator
     settings = settings | {
         "version": __version__,
@@ -130,21 +141,17 @@ def solve_shards(
         "init": digest(init),
         "seed": digest(rng.bit_generator.state),
     }
-    with Checkpoint(execution.checkpoint, settings) as kept:
-        walk = Walk(shards, engine, kept, solver.budget(), most, solver.name, rng, callback)
-        trace = []
-        for name, refined, known in walk.steps(init):
+    trace = []
+    with Checkpoint(execution.checkpoint, settings) as checkpoint:
+        driver = Driver(shards, engine, checkpoint, solver.budget(), most, solver.name, rng, callback)
+        for name, refined, evaluation in driver.phases(init):
             now, count = time.perf_counter(), int(refined.labels.max()) + 1
-            objective = known.all_pairs - known.inside
+            objective = evaluation.all_pairs - evaluation.inside
             trace.append(Phase(name, now - last, count, objective, *refined[1:]))
             last = now
-        labels = _labelled(walk, refined.labels, known)
+        labels = refined.labels
+        if evaluation.weightless:
+            labels = driver.label_weightless(labels, evaluation)
+    labels = number_by_first_appearance(labels)
     trace[-1] = trace[-1]._replace(n_clusters=int(labels.max()) + 1)
-    return recorded(solver.name, labels, known.inside, trace, begin)
-
-
-def _labelled(walk: Walk, labels: NDArray[np.int64], known: Known) -> NDArray[np.int64]:
-    """Labels numbered by first appearance, also those of items without weight."""
-    if known.weightless:
-        labels = walk.label_weightless(labels, known)
-    return number_by_first_appearance(labels)
+    return recorded(solver.name, labels, evaluation.inside, trace, begin)

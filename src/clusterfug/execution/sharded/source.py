@@ -1,8 +1,10 @@
-"""Where shards come from: a problem in memory (or mapped into it), or files that are read when needed."""
+"""Features in files that are read in parts, and how many items a part may have.
+
+`api.py` and the command line make `FeatureFiles` of paths; tasks read `FileRows`.
+"""
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,31 +16,30 @@ from clusterfug.execution.sharded.checkpoint import digest
 from clusterfug.io import files, tables
 from clusterfug.io.labels import write_labels
 from clusterfug.io.settings import LabelSettings
-from clusterfug.problems.dense import DenseProblem
 
 ENDINGS = (".npy", *tables.ENDINGS)
-#: Items of a shard at most: the search for neighbours takes time that grows with it.
-MOST = 1 << 16
-#: Items of a shard at least: below, memory is not the problem.
-LEAST = 1 << 10
+#: Most items of a shard: the time of the neighbour search grows with the square.
+MAX_SHARD_ITEMS = 1 << 16
+#: Fewest items of a shard, however small the memory limit.
+MIN_SHARD_ITEMS = 1 << 10
 
 
 def solve_bytes(n: int, d: int) -> int:
-    """About what solving n items of d features takes, beside the features: sums, lists, neighbours."""
+    """Return an estimate of the memory for solving n items of d features, without the features."""
     return n * (9 * (d + 1) + 400)
 
 
-def most_items(d: int, memory_limit: int | None) -> int:
-    """How many items a task may have."""
+def max_items(d: int, memory_limit: int | None) -> int:
+    """Return the largest number of items of d features that one task may have."""
     if memory_limit is None:
-        return MOST
-    return int(min(MOST, max(LEAST, memory_limit // solve_bytes(1, d))))
+        return MAX_SHARD_ITEMS
+    return int(min(MAX_SHARD_ITEMS, max(MIN_SHARD_ITEMS, memory_limit // solve_bytes(1, d))))
 
 
-class Stretch(NamedTuple):
-    """Rows of files: pieces of path, first row, row after the last; and how many columns they have."""
+class FileRows(NamedTuple):
+    """Consecutive rows of one or more files, to be read."""
 
-    pieces: tuple[tuple[Path, int, int], ...]
+    pieces: tuple[tuple[Path, int, int], ...]  # path, first row, row after the last
     d: int
 
     def read(self) -> NDArray[Any]:
@@ -59,11 +60,8 @@ class Stretch(NamedTuple):
         return checks.features(array, str(path), start)
 
 
-class Files:
-    """The rows of one or more files, one after the other."""
-
-    #: As for features that are read at once: the files say nothing about it.
-    metric, threshold = "cosine", None
+class FeatureFiles:
+    """The rows of one or more files, in sequence: a file, the files of a folder by name, or a list."""
 
     def __init__(self, where: Any) -> None:
         self.paths = _paths(where)
@@ -79,47 +77,47 @@ class Files:
     def shape(self) -> tuple[int, int]:
         return self.n, self.d
 
-    def absolute(self) -> "Files":
-        """The same for processes with another working directory."""
-        return Files([path.absolute() for path in self.paths])
-
-    def write_labels(
-        self, folder: Path, labels: NDArray[np.int64], settings: LabelSettings | None = None
-    ) -> None:
-        """Write a new folder with a .parquet file of labels for each of the files; complete or absent."""
-        with files.complete_folder(folder) as part:
-            for name, (_, start, end) in zip(self.label_names, self._spans(), strict=True):
-                write_labels(part / name, labels[start:end], settings)
-
     @property
-    def label_names(self) -> list[str]:
-        """Names of the files of labels: those of the features, if they end in .parquet."""
-        names = [path.name if path.suffix == ".parquet" else f"{path.name}.parquet" for path in self.paths]
-        name, times = Counter(names).most_common(1)[0]
-        if times > 1:
-            raise ValueError(f"the labels of two files would both be in {name}: rename one of them")
-        return names
+    def identity(self) -> str:
+        """Hash of the names, sizes and times of modification."""
+        stats = ((path.name, path.stat()) for path in self.paths)
+        return digest(*((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
 
-    def stretch(self, start: int, stop: int) -> Stretch:
+    def absolute(self) -> "FeatureFiles":
+        """Return the same files with absolute paths, for processes in other folders."""
+        return FeatureFiles([path.absolute() for path in self.paths])
+
+    def rows(self, start: int, stop: int) -> FileRows:
+        """Return rows start..stop-1 of all files, to be read later."""
         pieces = []
         for at in range(bisect_right(self._ends, start), len(self.paths)):
             begin = self._ends[at - 1] if at else 0
             if begin >= stop:
                 break
             pieces.append((self.paths[at], max(start, begin) - begin, min(stop, self._ends[at]) - begin))
-        return Stretch(tuple(pieces), self.d)
-
-    def _spans(self) -> Iterator[tuple[Path, int, int]]:
-        """Every file with its first item and the item after its last."""
-        return zip(self.paths, [0, *self._ends], self._ends, strict=False)
+        return FileRows(tuple(pieces), self.d)
 
     def read(self) -> NDArray[Any]:
-        return self.stretch(0, self.n).read()
+        return self.rows(0, self.n).read()
 
     @property
-    def identity(self) -> str:
-        about = ((path.name, path.stat()) for path in self.paths)
-        return digest(*((name, stat.st_size, stat.st_mtime_ns) for name, stat in about))
+    def label_names(self) -> list[str]:
+        """Names of the files of labels: those of the features, with the ending .parquet."""
+        names = [path.name if path.suffix == ".parquet" else f"{path.name}.parquet" for path in self.paths]
+        name, times = Counter(names).most_common(1)[0]
+        if times > 1:
+            raise ValueError(f"the labels of two files would both be in {name}: rename one of them")
+        return names
+
+    def write_labels(
+        self, folder: Path, labels: NDArray[np.int64], settings: LabelSettings | None = None
+    ) -> None:
+        """Write a new folder with a .parquet file of labels for each of the files, all or none of them."""
+        with files.complete_folder(folder) as part:
+            for name, labels_of_file in zip(
+                self.label_names, np.split(labels, self._ends[:-1]), strict=True
+            ):
+                write_labels(part / name, labels_of_file, settings)
 
 
 def _shape(path: Path) -> tuple[int, int]:
@@ -135,7 +133,6 @@ def _shape(path: Path) -> tuple[int, int]:
 
 
 def _paths(where: Any) -> list[Path]:
-    """A file, the files of a folder by their names, or what is a list of files already."""
     if isinstance(where, list | tuple):
         return [Path(path) for path in where]
     path = Path(where)
@@ -147,13 +144,3 @@ def _paths(where: Any) -> list[Path]:
     if not found:
         raise FileNotFoundError(f"{path} is a folder without any {', '.join(ENDINGS)} file")
     return found
-
-
-def settings_of(problem: DenseProblem) -> dict[str, Any]:
-    """What tells a problem apart: all of it."""
-    features, alpha, weight, signature = problem.rows
-    return {
-        "features": digest(features),
-        "threshold": digest(alpha, signature),
-        "weights": digest(weight),
-    }

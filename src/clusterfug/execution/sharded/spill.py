@@ -1,4 +1,4 @@
-"""Values that wait on disk: arrays in a file without a name, mapped into memory."""
+"""Values on disk: large arrays in an unnamed temporary file that is mapped into memory."""
 
 import mmap
 import pickle
@@ -8,31 +8,31 @@ from weakref import WeakSet
 
 import numpy as np
 
-_ALIGNED = 64  # as fresh arrays are
-_LARGE = 1 << 18  # bytes of an array; below, it is not worth it
+_ALIGNMENT = 64  # bytes, as for arrays in memory
+_MIN_BYTES = 1 << 18  # smaller arrays stay in memory
 
 _mapped: WeakSet[mmap.mmap] = WeakSet()
 
 
 def spilled(value: Any) -> Any:
-    """The same value with its large arrays in a temporary file; gone when nobody needs them.
+    """Return the same value with its large arrays in a temporary file, which exists as long as they do.
 
-    The system reads and drops pages of the file as it likes, so they are no memory that is used up. Whoever
-    writes to the arrays writes to a copy of those pages. A file that is mapped counts as an open one: when
-    there are half as many as a process may have, values stay in memory.
+    The system loads and drops pages of the file as needed, so they do not use up memory. Writing to the
+    arrays copies the pages concerned. A mapped file counts as an open one: when there are half as many as
+    the process may have, values stay in memory.
     """
     large: list[memoryview] = []
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
-        if buffer.raw().nbytes < _LARGE:
-            return True  # to be pickled with the rest
+        if buffer.raw().nbytes < _MIN_BYTES:
+            return True  # pickled with the rest
         large.append(buffer.raw())
         return False
 
     pickled = pickle.dumps(value, protocol=5, buffer_callback=is_small)
-    if not large or len(_mapped) >= _most_files() // 2:
+    if not large or len(_mapped) >= _max_open_files() // 2:
         return value
-    starts = np.cumsum([0, *(-(-view.nbytes // _ALIGNED) * _ALIGNED for view in large)]).tolist()
+    starts = np.cumsum([0, *(-(-view.nbytes // _ALIGNMENT) * _ALIGNMENT for view in large)]).tolist()
     try:
         with tempfile.TemporaryFile() as file:
             for view, start in zip(large, starts, strict=False):
@@ -52,8 +52,8 @@ def spilled(value: Any) -> Any:
     return pickle.loads(pickled, buffers=parts)
 
 
-def _most_files() -> int:
-    """How many files this process may have open at a time."""
+def _max_open_files() -> int:
+    """Return the number of files that this process may have open at a time."""
     try:
         import resource
     except ImportError:  # not on Windows

@@ -1,4 +1,4 @@
-"""What is done to a shard or to pools: functions of their arguments alone, to be run anywhere."""
+"""The tasks of a sharded run: functions of their arguments alone, so that any process can run them."""
 
 from typing import Any, NamedTuple
 
@@ -8,72 +8,75 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.costs.models import CostModel
 from clusterfug.costs.preprocessing import prepare, sum_feature
-from clusterfug.execution.sharded import rounds
-from clusterfug.execution.sharded.rounds import Flags, Scores, Wanting
-from clusterfug.execution.sharded.source import Stretch
-from clusterfug.execution.sharded.totals import Totals, Worth, totals_of
+from clusterfug.execution.sharded.moves import (
+    Flags,
+    MoveCandidates,
+    ShardScores,
+    score_block,
+    select_candidates,
+)
+from clusterfug.execution.sharded.source import FileRows
+from clusterfug.execution.sharded.totals import ClusterTotals, cluster_totals
 from clusterfug.models.assignment import most_similar
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import Refined, multilevel, refine
-from clusterfug.refinement.strategies import STRATEGIES
+from clusterfug.refinement.strategies import STRATEGIES, Start
 
-Few = NDArray[np.integer[Any]]
-#: Labels of a shard, and how similar its items of weight 0 are to their clusters.
-Labelled = tuple[Few, NDArray[np.float64] | None]
+#: Labels of the items of a shard, in a small integer type.
+ShardLabels = NDArray[np.integer[Any]]
+#: Labels of a shard, and the similarities of its items of weight 0 to their clusters.
+WeightlessLabels = tuple[ShardLabels, NDArray[np.float64] | None]
 
 
 class Recipe(NamedTuple):
     """How the rows of a shard become a problem."""
 
-    start: int  # its first item, for errors
+    start: int = 0  # first item of the shard, for error messages
     costs: CostModel | None = None
     weight: NDArray[np.float64] | None = None
     metric: str = "inner_product"
     mean: NDArray[np.float64] | None = None
 
 
-def problem_of(rows: Any, recipe: Recipe) -> DenseProblem:
-    """The problem of a shard: of rows, of something that reads them, or what is one already."""
+def shard_problem(rows: Any, recipe: Recipe) -> DenseProblem:
+    """Return the problem of a shard, given as an array, as `FileRows` or as a problem."""
     if isinstance(rows, DenseProblem):
         return rows
-    features = prepare(rows_of(rows, recipe.start), recipe.metric, recipe.mean)
+    features = prepare(_read(rows, recipe.start), recipe.metric, recipe.mean)
     problem = DenseProblem(features, recipe.costs)
-    if recipe.weight is not None:  # which may be 0 for all of them
+    if recipe.weight is not None:  # not an argument of DenseProblem, which refuses weights that are all 0
         problem = DenseProblem.from_rows(problem.rows._replace(weight=recipe.weight))
     return problem
 
 
-def rows_of(rows: Any, start: int) -> NDArray[Any]:
-    return rows.read() if isinstance(rows, Stretch) else checks.features(rows, first=start)
+def _read(rows: Any, start: int) -> NDArray[Any]:
+    return rows.read() if isinstance(rows, FileRows) else checks.features(rows, first=start)
 
 
-def sum_of_rows(rows: Any, start: int, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """The (weighted) sum of the rows of a shard."""
-    return sum_feature(rows_of(rows, start), weight)
+def sum_shard(rows: Any, start: int, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the (weighted) sum of the rows of a shard."""
+    return sum_feature(_read(rows, start), weight)
 
 
-def add_sums(*sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    total: NDArray[np.float64] = np.sum(sums, axis=0)
-    return total
-
-
-def solve(known: Any, rows: Any, recipe: Recipe) -> tuple[NDArray[np.int64], DenseProblem]:
-    """Labels of a shard, or those that are known, and its clusters as a problem."""
-    problem = problem_of(rows, recipe)
+def solve_shard(known: Any, rows: Any, recipe: Recipe) -> tuple[NDArray[np.int64], DenseProblem]:
+    """Return the labels of a shard, unless they are known, and the contracted problem."""
+    problem = shard_problem(rows, recipe)
     labels = known
     if labels is None:
-        present = np.flatnonzero(problem.rows.weight)
-        labels = np.zeros(problem.n, dtype=np.int64)  # those of weight 0 may be anywhere
-        if len(present) == problem.n:
+        weighted = np.flatnonzero(problem.rows.weight)
+        labels = np.zeros(problem.n, dtype=np.int64)  # items of weight 0 are labelled in the end
+        if len(weighted) == problem.n:
             labels = _solve(problem)
-        elif len(present):
-            labels[present] = _solve(problem.subset(present))
+        elif len(weighted):
+            labels[weighted] = _solve(problem.subset(weighted))
     return labels, problem.contract(labels)
 
 
-def join(known: Any, first: DenseProblem, *others: DenseProblem) -> tuple[NDArray[np.int64], DenseProblem]:
-    """Labels of the nodes of pools, or those that are known, and their clusters as a problem."""
+def solve_pool(
+    known: Any, first: DenseProblem, *others: DenseProblem
+) -> tuple[NDArray[np.int64], DenseProblem]:
+    """Return the labels of the nodes of pools, unless they are known, and the contracted problem."""
     nodes = first.concatenate(*others)
     labels = _solve(nodes) if known is None else known
     return labels, nodes.contract(labels)
@@ -83,47 +86,7 @@ def _solve(problem: DenseProblem) -> NDArray[np.int64]:
     return refine(problem, multilevel(problem, Budget()), Budget()).labels
 
 
-def total(rows: Any, recipe: Recipe, labels: Few) -> Totals:
-    return totals_of(problem_of(rows, recipe), labels.astype(np.int64))
-
-
-def worth(totals: Totals) -> Worth:
-    return totals.worth
-
-
-def same(value: Any) -> Any:
-    """To be sent once, for many tasks."""
-    return value
-
-
-def score(rows: Any, recipe: Recipe, exact: bool, scores: Scores, totals: Totals, changed: Flags) -> Scores:
-    """Score a shard against some of the clusters."""
-    return rounds.score(problem_of(rows, recipe), exact, scores, totals, changed)
-
-
-def want(
-    rows: Any,
-    recipe: Recipe,
-    exact: bool,
-    stirred_too: bool,
-    scores: Scores,
-    totals: Totals,
-    changed: Flags,
-) -> Wanting:
-    """Score a shard against the last of the clusters: who wants to move?"""
-    problem = problem_of(rows, recipe)
-    return rounds.want(problem, rounds.score(problem, exact, scores, totals, changed), stirred_too)
-
-
-def who(wanting: Wanting) -> NDArray[np.int64]:
-    return wanting.items
-
-
-def where(wanting: Wanting) -> NDArray[np.int64]:
-    return wanting.clusters
-
-
-def finish(
+def solve_at_once(
     algorithm: str,
     labels: Any,
     time_limit: float,
@@ -131,34 +94,59 @@ def finish(
     first: DenseProblem,
     *others: DenseProblem,
 ) -> Refined:
-    """What an algorithm makes of all items, from labels if there are any."""
+    """Return the result of an algorithm on all items, starting from labels if there are any."""
     problem = first.concatenate(*others) if others else first
-    steps = STRATEGIES[algorithm](problem, labels, Budget(time_limit), rng, None)
-    *_, (_, refined) = steps
+    *_, (_, refined) = STRATEGIES[algorithm](Start(problem, labels, Budget(time_limit), rng))
     return refined
 
 
-def clusters(totals: Totals) -> DenseProblem:
-    return totals.clusters
+def total_shard(rows: Any, recipe: Recipe, labels: ShardLabels) -> ClusterTotals:
+    """Return the totals of the clusters in a shard."""
+    return cluster_totals(shard_problem(rows, recipe), labels.astype(np.int64))
 
 
-def join_clusters(totals: Totals) -> NDArray[np.int64]:
-    """Labels of the clusters: which of them are better off together."""
-    nodes = totals.clusters
+def score_shard(
+    rows: Any, recipe: Recipe, exact: bool, scores: ShardScores, totals: ClusterTotals, changed: Flags
+) -> ShardScores:
+    """Score a shard against a block of the clusters."""
+    return score_block(shard_problem(rows, recipe), exact, scores, totals, changed)
+
+
+def shard_candidates(
+    rows: Any,
+    recipe: Recipe,
+    exact: bool,
+    all_in_changed: bool,
+    scores: ShardScores,
+    totals: ClusterTotals,
+    changed: Flags,
+) -> MoveCandidates:
+    """Score a shard against the last block of the clusters, and return its candidates for moves."""
+    problem = shard_problem(rows, recipe)
+    return select_candidates(problem, score_block(problem, exact, scores, totals, changed), all_in_changed)
+
+
+def join_clusters(totals: ClusterTotals) -> NDArray[np.int64]:
+    """Return labels of the clusters by which those that gain from it are joined."""
+    nodes = totals.contracted()
     return nodes.move_items(multilevel(nodes, Budget()), Budget())[0]
 
 
-def label_weightless(rows: Any, recipe: Recipe, labelled: Labelled, totals: Totals) -> Labelled:
-    """Items of weight 0 go to the cluster of most similar mean feature, if it is one of these."""
-    features, _, weight, signature = problem_of(rows, recipe).rows
-    labels, before = labelled
-    absent, here = np.flatnonzero(weight == 0), np.flatnonzero(totals.weight)
-    if not len(absent) or not len(here):
+def label_weightless(
+    rows: Any, recipe: Recipe, labelled: WeightlessLabels, totals: ClusterTotals
+) -> WeightlessLabels:
+    """Assign the items of weight 0 to the clusters of most similar mean, if no earlier one is closer."""
+    features, _, weight, signature = shard_problem(rows, recipe).rows
+    labels, earlier = labelled
+    items, weighted = np.flatnonzero(weight == 0), np.flatnonzero(totals.weight)
+    if not len(items) or not len(weighted):
         return labelled
-    means = totals.sums[here, :-1] / totals.weight[here, None] * signature[:-1]
-    best = most_similar(features, means.astype(features.dtype), absent)
-    similarity = np.einsum("id,id->i", features[absent].astype(np.float64), means[best])
-    better = np.full(len(absent), True) if before is None else similarity > before
+    means = totals.sums[weighted, :-1] / totals.weight[weighted, None] * signature[:-1]
+    best = most_similar(features, means.astype(features.dtype), items)
+    similarity = np.einsum("id,id->i", features[items].astype(np.float64), means[best])
+    if earlier is None:
+        earlier = np.full(len(items), -np.inf)
+    closer = similarity > earlier
     labels = labels.copy()
-    labels[absent[better]] = totals.ids[here[best[better]]]
-    return labels, similarity if before is None else np.maximum(similarity, before)
+    labels[items[closer]] = totals.ids[weighted[best[closer]]]
+    return labels, np.maximum(similarity, earlier)

@@ -1,4 +1,4 @@
-"""What is known of clusters whose items lie in many shards: sums, added up."""
+"""Sums over the items of clusters that extend over several shards; sums of shards add up."""
 
 from typing import Any, NamedTuple
 
@@ -9,18 +9,18 @@ from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints
 from clusterfug.problems.dense import DenseProblem
 
 
-class Worth(NamedTuple):
-    """What follows from sums of clusters for the objective; those of other clusters add to it."""
+class ObjectiveTerms(NamedTuple):
+    """Sums over clusters from which objective and inside follow; terms of disjoint clusters add up."""
 
-    squares: float  # what all clusters cost to themselves
+    squares: float  # inner products of the clusters' sums with themselves
     row: Floats  # (d + 1,) sum of all items
-    own: float  # what the items cost to themselves
+    own: float  # inner products of the items with themselves
     weightless: int  # items of weight 0
     signature: Floats  # (d + 1,)
 
     @property
     def inside(self) -> float:
-        """Total cost of the pairs that share a cluster: squares of sums, less items with themselves."""
+        """Total cost of the pairs that share a cluster."""
         return (self.squares - self.own) / 2
 
     @property
@@ -29,60 +29,60 @@ class Worth(NamedTuple):
         return (float(self.row @ (self.signature * self.row)) - self.own) / 2
 
 
-def add_worths(worths: list[Worth]) -> Worth:
-    squares, rows, own, weightless, (signature, *_) = zip(*worths, strict=True)
-    return Worth(sum(squares), np.sum(rows, axis=0), sum(own), sum(weightless), signature)
+def add_terms(terms: list[ObjectiveTerms]) -> ObjectiveTerms:
+    squares, rows, own, weightless, (signature, *_) = zip(*terms, strict=True)
+    return ObjectiveTerms(sum(squares), np.sum(rows, axis=0), sum(own), sum(weightless), signature)
 
 
-class Totals(NamedTuple):
-    """Clusters by their numbers, and what their items (or some of them) add up to."""
+class ClusterTotals(NamedTuple):
+    """Sums over the items of some clusters, or over those of the items that are in one shard."""
 
-    ids: Ints  # (m,) rising
+    ids: Ints  # (m,) numbers of the clusters, increasing
     sums: Floats  # (m, d + 1) extended rows
     mass: Floats  # (m,) magnitudes
     weight: Floats  # (m,)
     sizes: Ints  # (m,)
     weightless: Ints  # (m,) items of weight 0
-    own: Floats  # (m,) what the items cost to themselves
+    own: Floats  # (m,) inner products of the items with themselves
     signature: Floats  # (d + 1,)
 
-    @property
-    def worth(self) -> Worth:
+    def terms(self) -> ObjectiveTerms:
         squares = np.einsum("cd,cd,d->c", self.sums, self.sums, self.signature)
-        weightless = int(self.weightless.sum())
-        return Worth(
-            float(squares.sum()), self.sums.sum(axis=0), float(self.own.sum()), weightless, self.signature
+        return ObjectiveTerms(
+            float(squares.sum()),
+            self.sums.sum(axis=0),
+            float(self.own.sum()),
+            int(self.weightless.sum()),
+            self.signature,
         )
 
-    @property
-    def clusters(self) -> DenseProblem:
-        """The clusters as the items of a problem."""
+    def contracted(self) -> DenseProblem:
+        """Return the contracted problem, whose items are the clusters."""
         features = np.ascontiguousarray(self.sums[:, :-1])
         return DenseProblem.from_rows(
             ExtendedRows(features, self.sums[:, -1].copy(), np.ones(len(features)), self.signature)
         )
 
-    def of(self, ids: NDArray[np.int64]) -> "Totals":
-        """Those of the clusters with these numbers that are here."""
+    def select(self, ids: NDArray[np.int64]) -> "ClusterTotals":
+        """Return the totals of those of the given clusters that are among these."""
         return self._at(np.flatnonzero(np.isin(self.ids, ids)))
 
-    def stretch(self, start: int, stop: int) -> "Totals":
-        """Those of clusters start..stop-1."""
+    def block(self, start: int, stop: int) -> "ClusterTotals":
+        """Return the totals of clusters start..stop-1."""
         return self._at(slice(*np.searchsorted(self.ids, (start, stop))))
 
-    def _at(self, where: NDArray[np.int64] | slice) -> "Totals":
-        return Totals._make([*(array[where] for array in self[:-1]), self.signature])
+    def _at(self, positions: NDArray[np.int64] | slice) -> "ClusterTotals":
+        return ClusterTotals._make([*(array[positions] for array in self[:-1]), self.signature])
 
 
-def totals_of(problem: DenseProblem, labels: NDArray[np.int64]) -> Totals:
-    """The totals of the items of one shard."""
+def cluster_totals(problem: DenseProblem, labels: NDArray[np.int64]) -> ClusterTotals:
+    """Return the totals of the clusters of one problem."""
     ids, at = np.unique(labels, return_inverse=True)
-    sums = problem.sums(at, len(ids))
     own, magnitudes = problem.own_costs
     weight = problem.rows.weight
-    return Totals(
+    return ClusterTotals(
         ids=ids,
-        sums=sums,
+        sums=problem.sums(at, len(ids)),
         mass=np.bincount(at, weights=magnitudes),
         weight=np.bincount(at, weights=weight),
         sizes=np.bincount(at),
@@ -92,15 +92,16 @@ def totals_of(problem: DenseProblem, labels: NDArray[np.int64]) -> Totals:
     )
 
 
-def add(*parts: Totals) -> Totals:
+def add_totals(*parts: ClusterTotals) -> ClusterTotals:
+    """Return the totals of all clusters of the parts, which may have clusters in common."""
     ids = np.unique(np.concatenate([part.ids for part in parts]))
-    at = [np.searchsorted(ids, part.ids) for part in parts]
+    positions = [np.searchsorted(ids, part.ids) for part in parts]
 
     def added(arrays: tuple[NDArray[Any], ...]) -> NDArray[Any]:
         total = np.zeros((len(ids), *arrays[0].shape[1:]), dtype=arrays[0].dtype)
-        for where, array in zip(at, arrays, strict=True):
-            total[where] += array
+        for at, array in zip(positions, arrays, strict=True):
+            total[at] += array
         return total
 
     arrays = zip(*(part[1:-1] for part in parts), strict=True)
-    return Totals._make([ids, *map(added, arrays), parts[0].signature])
+    return ClusterTotals._make([ids, *map(added, arrays), parts[0].signature])

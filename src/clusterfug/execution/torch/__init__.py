@@ -1,1 +1,1 @@
-"""The same road on a GPU: problems as tensors, and the few operations on all of their numbers."""
+"""Execution as tensors on a torch device: packed problems, and batched operations on all of their items."""

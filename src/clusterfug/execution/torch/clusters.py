@@ -1,18 +1,18 @@
-"""The clusters while items move: their sums in slots, some of them unused.
+"""The clusters of tensor problems while items move: sums of clusters in slots, some of them unused.
 
-Everything here happens in place and without asking the device for a number, so that steps can follow each
-other (and be recorded) without waiting.
+All methods but the constructor work in place and read no value back from the device, so that steps can
+follow each other (and be recorded as a CUDA graph) without synchronisation. `moves.py` uses them.
 """
 
 import torch
 from torch import Tensor
 
-from clusterfug.execution.torch.operations import Slots, adjust, route, settle
+from clusterfug.execution.torch import operations as ops
 from clusterfug.execution.torch.problem import TensorProblem
 
 
-class Clusters:
-    """Clusters of a labelling. Every problem has more slots than clusters, for items that go alone."""
+class TensorClusters:
+    """Clusters of a labelling. Every problem has more slots than clusters, for new singletons."""
 
     def __init__(self, problem: TensorProblem, labels: Tensor) -> None:
         contracted, labels = problem.contract(labels)
@@ -20,52 +20,55 @@ class Clusters:
         spare = torch.minimum(problem.starts.diff() - count, count // 8 + 8)
         starts = torch.zeros_like(contracted.starts)
         starts[1:] = (count + spare).cumsum(0)
-        slots = contracted.everyone + (starts - contracted.starts)[contracted.of]
+        slots = contracted.items + (starts - contracted.starts)[contracted.problem_of]
         n_slots = int(starts[-1])
         self._problem = problem
-        of = problem.of
+        of = problem.problem_of
         self._first, self._begin, self._end = problem.starts[of], starts[of], starts[of + 1]
-        self._all = torch.arange(n_slots + 1, dtype=torch.int32, device=problem.device)
+        self._slot_numbers = torch.arange(n_slots + 1, dtype=torch.int32, device=problem.device)
         self.sums = torch.zeros(n_slots, problem.d, dtype=torch.float64, device=problem.device)
         self.sums[slots] = contracted.features
-        self.more = self.sums.new_zeros(n_slots, 3)  # of a, of the magnitudes, of ones
-        self.more[slots] = contracted.members
+        self.extra = self.sums.new_zeros(n_slots, 3)  # sums of a, of the magnitudes, of ones
+        self.extra[slots] = contracted.member_sums
         self.labels = slots[labels]
-        self._before = torch.empty_like(self.sums), torch.empty_like(self.more)
-        a, magnitudes, _ = self.more.T
+        self._before = torch.empty_like(self.sums), torch.empty_like(self.extra)
+        a, magnitudes, _ = self.extra.T
         self.nodes = TensorProblem(
-            self.sums, a, magnitudes, starts, problem.last, problem.signs, problem.narrow, more=self.more
-        )
-        self._of = 2 * self.nodes.of
+            self.sums, a, magnitudes, starts, problem.last, problem.signs, problem.search_dtype,
+            extra=self.extra,
+        )  # fmt: skip
+        self._slot_order = 2 * self.nodes.problem_of
         self.inside = problem.inside(self.nodes)
 
     def move(self, chosen: Tensor, to: Tensor) -> Tensor:
         """Move the chosen items to clusters, or alone (-1) as long as there are slots.
 
-        Returns what the clusters keep inside then, per problem; `keep` decides whether it stays so.
+        Returns the total cost inside the clusters, per problem; `keep` decides whether the moves stay.
         """
-        for kept, now in zip(self._before, (self.sums, self.more), strict=True):
+        for kept, now in zip(self._before, (self.sums, self.extra), strict=True):
             kept.copy_(now)
-        sizes = self.more[:, 2].contiguous()
-        unused_first = torch.argsort(self._of + (sizes > 0), stable=True)
-        slots = Slots(sizes, unused_first, self._first, self._begin, self._end)
-        self._new, touched = route(chosen, to, self.labels, slots)
+        sizes = self.extra[:, 2].contiguous()
+        unused_first = torch.argsort(self._slot_order + (sizes > 0), stable=True)
+        slots = ops.ClusterSlots(sizes, unused_first, self._first, self._begin, self._end)
+        self._new, touched = ops.assign_slots(chosen, to, self.labels, slots)
         ordered, order = torch.sort(touched, stable=True)
-        starts = torch.searchsorted(ordered, self._all)
-        adjust(self.more, self._problem.more, order, starts)
-        if self._problem.part is None:
-            adjust(self.sums, self._problem.features, order, starts)
+        starts = torch.searchsorted(ordered, self._slot_numbers)
+        ops.update_sums(self.extra, self._problem.extra, order, starts)
+        if self._problem.part_size is None:
+            ops.update_sums(self.sums, self._problem.features, order, starts)
         else:
             self.sums.copy_(self._problem.sum_groups(self._new, self.nodes.n))
-        self.nodes.forget()
-        self.nodes.own = settle(self.sums, self.more, self.nodes.lasts, self._problem.signs)
+        self.nodes.clear_cache()
+        self.nodes.own_costs = ops.cluster_own_costs(
+            self.sums, self.extra, self.nodes.lasts, self._problem.signs
+        )
         return self._problem.inside(self.nodes)
 
-    def keep(self, good: Tensor) -> None:
-        """Take the last moves back in the problems where they are not good."""
-        of_item, of_slot = good[self._problem.of], good[self.nodes.of]
-        sums, more = self._before
+    def keep(self, improved: Tensor) -> None:
+        """Undo the last moves in the problems that they did not improve."""
+        of_item, of_slot = improved[self._problem.problem_of], improved[self.nodes.problem_of]
+        sums, extra = self._before
         torch.where(of_item, self._new, self.labels, out=self.labels)
         torch.where(of_slot[:, None], self.sums, sums, out=self.sums)
-        torch.where(of_slot[:, None], self.more, more, out=self.more)
-        self.nodes.forget()
+        torch.where(of_slot[:, None], self.extra, extra, out=self.extra)
+        self.nodes.clear_cache()

@@ -1,6 +1,6 @@
-"""Where a run takes place: on the CPU by compiled kernels, or as tensors on a device of torch.
+"""Choice of the torch device, and its memory. `execution/plan.py` calls `choose_device`.
 
-Nothing here imports torch unless a device is asked for.
+Nothing here imports torch unless a device is requested.
 """
 
 import math
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from clusterfug.solvers import Solver
 
-_MEMORY_SHARE = 0.9  # of the free memory of a GPU that a run may use
+_MEMORY_SHARE = 0.9  # of a GPU's free memory that a run may use by default
 
 
 def choose_device(device: Any, solver: "Solver", X: Any = None) -> "torch.device | None":
@@ -44,16 +44,16 @@ def choose_device(device: Any, solver: "Solver", X: Any = None) -> "torch.device
     if "torch" not in solver.executions:
         hint = ", with the labels of a GPU result as init if you like" if "init" in solver.options() else ""
         raise ValueError(f"{solver.name} runs on the CPU only: use device='cpu'{hint}")
-    return chosen if chosen.type == "cpu" else _found(chosen)
+    return chosen if chosen.type == "cpu" else _usable(chosen)
 
 
 def is_given(device: Any) -> bool:
-    """Whether tensors on a device are asked for, not only allowed."""
+    """Return whether a device is requested, not only allowed."""
     return device is not None and not (isinstance(device, str) and device in ("cpu", "auto"))
 
 
-def _found(device: "torch.device") -> "torch.device":
-    """The same GPU with its number, if it is there and can be used."""
+def _usable(device: "torch.device") -> "torch.device":
+    """Return the GPU with its number, or raise an error if it cannot be used."""
     torch = _torch()
     if not torch.cuda.is_available():
         raise ValueError(
@@ -69,9 +69,9 @@ def _found(device: "torch.device") -> "torch.device":
 
 
 def _any_gpu() -> "torch.device | None":
-    """The current GPU if there is one and all it needs is installed."""
+    """Return the current GPU if there is one and all that it needs is installed."""
     try:
-        return _found(_torch().device("cuda"))
+        return _usable(_torch().device("cuda"))
     except (ImportError, ValueError):
         return None
 
@@ -84,8 +84,8 @@ def _torch() -> Any:
     return torch
 
 
-def memory(device: "torch.device", limit: int | None) -> float:
-    """Bytes that a run may use on the device."""
+def available_bytes(device: "torch.device", limit: int | None) -> float:
+    """Return the bytes that a run may use on the device."""
     if limit is not None:
         return limit
     if device.type == "cpu":
@@ -95,7 +95,8 @@ def memory(device: "torch.device", limit: int | None) -> float:
     return _MEMORY_SHARE * (free + cuda.memory_reserved(device) - cuda.memory_allocated(device))
 
 
-def out_of_memory(device: "torch.device") -> MemoryError:
+def out_of_memory_error(device: "torch.device") -> MemoryError:
+    """Return the error, in one line, for an allocation that failed."""
     return MemoryError(
         f"{device} ran out of memory: end other programs there, give a smaller memory_limit so that "
         "features are streamed, or use device='cpu'"

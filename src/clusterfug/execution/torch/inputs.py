@@ -1,6 +1,6 @@
-"""One problem as it was given: checked, but for the numbers among its features, which are read only once.
+"""One problem as it was given, checked except for the values of its features.
 
-`pack.py` does that where they are needed, on the device.
+`pack.py` reads the features, once, on the device.
 """
 
 import warnings
@@ -16,14 +16,15 @@ from clusterfug import checks
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.solvers import Solver
 
-#: Starts of `auto` where a problem is small.
+#: Starts of "auto" for a problem of at most `_MAX_ITEMS_FOR_STARTS` items.
 STARTS = 8
-_SMALL = 2500
-_WIDE = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)  # float32 does not hold them
+_MAX_ITEMS_FOR_STARTS = 2500
+_FLOAT64_TYPES = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)  # exceed float32
+_BLOCK_ENTRIES = 1 << 24
 
 
-class Item:
-    """Features, costs, weights and first labels of one problem."""
+class TensorInput:
+    """Features, costs, weights and initial labels of one problem."""
 
     def __init__(self, problem: Any, device: torch.device, solver: Solver | None = None) -> None:
         signs: NDArray[np.float64]
@@ -39,7 +40,7 @@ class Item:
             self.features = _as_tensor(features)  # (n, d) without a copy, on the host or on the device
         self.signs = signs if np.any(signs < 0) else None
         init = getattr(solver, "init", None)
-        self._several = init is None and getattr(solver, "several_starts", False)
+        self._several_starts = init is None and getattr(solver, "several_starts", False)
         self.init = None if init is None else checks.labels(init, len(self.features), "init")
 
     @property
@@ -48,7 +49,7 @@ class Item:
 
     @cached_property
     def n(self) -> int:
-        """Items that take part."""
+        """Number of items of positive weight."""
         return int(np.count_nonzero(self.weight))
 
     @cached_property
@@ -58,29 +59,30 @@ class Item:
 
     @cached_property
     def dtype(self) -> torch.dtype:
-        return torch.float64 if self.weighted or self.features.dtype in _WIDE else torch.float32
+        return torch.float64 if self.weighted or self.features.dtype in _FLOAT64_TYPES else torch.float32
 
     @property
-    def is_small(self) -> bool:
-        """Whether it is so small that it starts several times."""
-        return self._several and self.n <= _SMALL
+    def starts_often(self) -> bool:
+        """Whether the problem is solved from several starts, since it is small."""
+        return self._several_starts and self.n <= _MAX_ITEMS_FOR_STARTS
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """Problems of one kind can be packed together."""
-        return self.is_small, self.d, self.dtype, None if self.signs is None else self.signs.tobytes()
+        """Problems of equal kind can be packed together."""
+        signs = None if self.signs is None else self.signs.tobytes()
+        return self.starts_often, self.d, self.dtype, signs
 
     @cached_property
     def present(self) -> NDArray[np.bool_] | None:
-        """Which items take part, if not all do."""
+        """Which items have positive weight; None if all have."""
         return None if self.n == len(self.weight) else self.weight > 0
 
     def of_present(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Of one number per item, those of items that take part."""
+        """Return the values of the items of positive weight."""
         return values if self.present is None else values[self.present]
 
     def rows(self) -> Tensor:
-        """Weight times features of the items that take part; the features themselves if that is all."""
+        """Return weight times features of the items of positive weight, without a copy if possible."""
         rows = self.features
         if self.present is not None:
             rows = rows[torch.from_numpy(self.present).to(rows.device)]
@@ -91,26 +93,29 @@ class Item:
         return rows.contiguous()
 
     def last_column(self) -> NDArray[np.float64]:
-        """Weight times alpha (or 1) of the items that take part; 0 where that costs nothing."""
+        """Return weight times the column of the cost model, of the items of positive weight."""
         return self.of_present(self.weight * self.column) * (self.last != 0)
 
     @property
     def is_ready(self) -> bool:
-        """Whether the rows are the features as they lie."""
-        as_they_are = self.present is None and not self.weighted
-        return as_they_are and self.features.dtype == self.dtype and self.features.is_contiguous()
+        """Whether `rows` returns the features without a copy."""
+        unchanged = self.present is None and not self.weighted
+        return unchanged and self.features.dtype == self.dtype and self.features.is_contiguous()
 
-    def complain(self) -> None:
-        """Raise the error that a number among the features causes, if there is one."""
-        for start, block in _blocks(self.features):
-            bad = torch.nonzero(~(block.double().abs() <= checks.LARGEST))
-            if len(bad):
-                row, column = bad[0].tolist()
-                checks.bad_value(block[row, column].item(), start + row, column)
+
+def check_values(features: Tensor) -> None:
+    """Raise an error if a feature is not finite or too large."""
+    step = max(1, _BLOCK_ENTRIES // features.shape[1])
+    for start in range(0, len(features), step):
+        block = features[start : start + step]
+        bad = torch.nonzero(~(block.double().abs() <= checks.LARGEST))
+        if len(bad):
+            row, column = bad[0].tolist()
+            checks.bad_value(block[row, column].item(), start + row, column)
 
 
 def _rows(X: Any) -> Tensor:
-    """Rows of features as a tensor where they lie; an array in float32 or float64, else as it is."""
+    """Return features as a tensor where they are stored; arrays as float32 or float64."""
     if checks.is_tensor(X):
         X = checks.tensor("X", X)
         checks.rectangle(X)
@@ -121,13 +126,7 @@ def _rows(X: Any) -> Tensor:
 
 
 def _as_tensor(array: NDArray[Any]) -> Tensor:
-    """The array itself: a memory map stays one."""
+    """Return a tensor that shares the memory of an array, which may be a memory map."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it may be read-only: nobody writes to it
+        warnings.simplefilter("ignore")  # a read-only array: tensors of features are never written to
         return torch.from_numpy(array)
-
-
-def _blocks(rows: Tensor) -> Any:
-    """Stretches of rows and where they start."""
-    step = max(1, (1 << 24) // rows.shape[1])
-    return ((start, rows[start : start + step]) for start in range(0, len(rows), step))

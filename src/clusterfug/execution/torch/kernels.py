@@ -1,21 +1,22 @@
-"""The operations of `operations.py` on features, as Triton kernels."""
+"""Triton kernels for the operations of `operations.py` on features."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from clusterfug.execution.torch.operations import ROUNDING, Answer, Ask, Course, Rows, Tiles
+from clusterfug.execution.torch import operations as ops
 
-_PIECE = 128  # rows summed one after the other
-_PROGRAMS = 2048  # keep a large GPU busy
+_PIECE_ROWS = 128  # rows that one program sums
+_TARGET_PROGRAMS = 2048  # enough to occupy a large GPU
 
 
-def nominate(
-    queries: Rows, columns: Rows, home: Tensor, of: Tensor, tiles: Tiles, k: int
-) -> tuple[Tensor, Tensor]:
+def top_products(
+    queries: ops.ProductRows, candidates: ops.ProductRows, home: Tensor, problem_of: Tensor,
+    tiles: ops.Tiles, k: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     n, d = queries.features.shape
-    mean = -(-len(columns.features) // (len(columns.starts) - 1))
+    mean = -(-len(candidates.features) // (len(candidates.starts) - 1))
     precise = queries.features.dtype == torch.float32
     if precise:
         width, depth, warps, stages = 64, 32, 4, 3
@@ -25,16 +26,16 @@ def nominate(
         width, depth, warps, stages = 256, 64, 8, 3
     else:
         width, depth, warps, stages = 128, 64, 8, 3
-    if k > 1:  # so many tiles that the best of each are enough
+    if k > 1:  # narrow tiles: at most one of the k best comes from each
         width = max(16, min(width, triton.next_power_of_2(mean // 64 + 1)))
-    splits = max(1, min(_PROGRAMS // max(1, len(tiles.first)), mean // width))
+    splits = max(1, min(_TARGET_PROGRAMS // max(1, len(tiles.first)), mean // width))
     best = torch.empty((n, splits, k), dtype=torch.float32, device=home.device)
     ids = torch.empty((n, splits, k), dtype=torch.int64, device=home.device)
     if len(tiles.first):
-        _nominate[(len(tiles.first), splits)](
-            queries.features, queries.more, queries.starts,
-            columns.features, columns.more, columns.starts,
-            tiles.first, of, home, best, ids, d, splits,
+        _top_products[(len(tiles.first), splits)](
+            queries.features, queries.extra, queries.starts,
+            candidates.features, candidates.extra, candidates.starts,
+            tiles.first, problem_of, home, best, ids, d, splits,
             K=k, ROWS=tiles.size, COLUMNS=width, DEPTH=depth, EVEN=d % depth == 0, PACKED=not precise,
             num_warps=warps, num_stages=stages,
         )  # fmt: skip
@@ -46,18 +47,18 @@ def nominate(
 
 
 @triton.jit(do_not_specialize=["splits"])
-def _nominate(
+def _top_products(
     queries, query_more, query_starts,
     columns, column_more, column_starts,
     tiles, of, home, best_out, ids_out, d, splits,
     K: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
     EVEN: tl.constexpr, PACKED: tl.constexpr,
 ):  # fmt: skip
-    """One tile of queries against one stretch of the columns of their problem.
+    """Multiply one tile of queries with one range of the columns (candidates) of their problem.
 
-    A tile of columns takes every stride-th, so that neighbours in the input are in different tiles; the
-    best of each tile competes for the K best. Indices beyond the end read the last row or column.
-    PACKED: the lowest bits of a score hold its place in the tile, so that a plain maximum finds both.
+    A tile of columns takes every stride-th column, so that neighbours in the input are in different tiles;
+    the best of each tile competes for the K best. Indices beyond the end read the last row or column.
+    PACKED: the lowest bits of a score hold its place in the tile, so that one maximum finds both.
     """
     first = tl.load(tiles + tl.program_id(0))
     split = tl.program_id(1)
@@ -110,7 +111,7 @@ def _nominate(
             better = score[:, None] > best
             ids = tl.where(better, col[:, None], ids)
             best = tl.where(better, score[:, None], best)
-        else:  # the worst of the K gives way
+        else:  # replace the worst of the K
             worst, place = tl.min(best, axis=1, return_indices=True)
             swap = (score > worst)[:, None] & (slot[None, :] == place[:, None])
             ids = tl.where(swap, col[:, None], ids)
@@ -121,13 +122,13 @@ def _nominate(
     tl.store(ids_out + out, ids, real[:, None])
 
 
-def dots(left: Tensor, i: Tensor, right: Tensor, j: Tensor, signs: Tensor | None) -> Tensor:
+def pair_products(left: Tensor, i: Tensor, right: Tensor, j: Tensor, signs: Tensor | None) -> Tensor:
     result = torch.empty(len(i), dtype=torch.float64, device=left.device)
     if len(i):
         d = left.shape[1]
         wide = min(128, triton.next_power_of_2(d))
         each = max(1, 512 // wide)
-        _dots[(triton.cdiv(len(i), each),)](
+        _pair_products[(triton.cdiv(len(i), each),)](
             left, i, right, j, left if signs is None else signs, result, len(i), d,
             SIGNED=signs is not None, EACH=each, WIDE=wide, num_warps=4,
         )  # fmt: skip
@@ -135,7 +136,7 @@ def dots(left: Tensor, i: Tensor, right: Tensor, j: Tensor, signs: Tensor | None
 
 
 @triton.jit(do_not_specialize=["n"])
-def _dots(
+def _pair_products(
     left, i, right, j, signs, result, n, d,
     SIGNED: tl.constexpr, EACH: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -147,20 +148,19 @@ def _dots(
     tl.store(result + pair, total, pair < n)
 
 
-def sums(rows: Tensor, order: Tensor, starts: Tensor, most: int) -> Tensor:
-    """In two steps, so that a large group is summed by many: pieces of groups, then groups of pieces."""
-    if most <= _PIECE:
+def group_sums(rows: Tensor, order: Tensor, starts: Tensor, largest: int) -> Tensor:
+    """Sum pieces of groups, then the pieces of each group, so that many programs share a large group."""
+    if largest <= _PIECE_ROWS:
         return _sum(rows, order, starts[:-1], starts[1:])
     sizes = starts.diff()
     groups = len(sizes)
     pieces = torch.zeros(groups + 1, dtype=torch.int64, device=rows.device)
-    pieces[1:] = ((sizes + _PIECE - 1) // _PIECE).cumsum(0)
-    each = torch.arange(
-        min(len(order), groups + len(order) // _PIECE), device=rows.device
-    )  # at least enough
+    pieces[1:] = ((sizes + _PIECE_ROWS - 1) // _PIECE_ROWS).cumsum(0)
+    most = min(len(order), groups + len(order) // _PIECE_ROWS)  # at least the number of pieces
+    each = torch.arange(most, device=rows.device)
     group = (torch.searchsorted(pieces, each, right=True) - 1).clamp(max=groups - 1)
-    begin = starts[group] + _PIECE * (each - pieces[group])
-    partial = _sum(rows, order, begin, torch.minimum(begin + _PIECE, starts[group + 1]))
+    begin = starts[group] + _PIECE_ROWS * (each - pieces[group])
+    partial = _sum(rows, order, begin, torch.minimum(begin + _PIECE_ROWS, starts[group + 1]))
     return _sum(partial, each, pieces[:-1], pieces[1:])
 
 
@@ -168,12 +168,14 @@ def _sum(rows: Tensor, order: Tensor, begin: Tensor, end: Tensor) -> Tensor:
     d = rows.shape[1]
     result = torch.empty(len(begin), d, dtype=torch.float64, device=rows.device)
     wide = min(256, triton.next_power_of_2(d))
-    _sums[(len(begin), triton.cdiv(d, wide))](rows, order, begin, end, result, d, WIDE=wide, num_warps=2)
+    _group_sums[(len(begin), triton.cdiv(d, wide))](
+        rows, order, begin, end, result, d, WIDE=wide, num_warps=2
+    )
     return result
 
 
 @triton.jit
-def _sums(rows, order, begin, end, result, d, WIDE: tl.constexpr):
+def _group_sums(rows, order, begin, end, result, d, WIDE: tl.constexpr):
     group = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
     several = tl.arange(0, 4)
@@ -187,14 +189,14 @@ def _sums(rows, order, begin, end, result, d, WIDE: tl.constexpr):
     tl.store(result + group * d + column, tl.sum(total, axis=0), column < d)
 
 
-def adjust(totals: Tensor, rows: Tensor, order: Tensor, starts: Tensor) -> None:
+def update_sums(sums: Tensor, rows: Tensor, order: Tensor, starts: Tensor) -> None:
     n, d = rows.shape
     wide = min(256, triton.next_power_of_2(d))
-    _adjust[(len(totals), triton.cdiv(d, wide))](totals, rows, order, starts, n, d, WIDE=wide, num_warps=2)
+    _update_sums[(len(sums), triton.cdiv(d, wide))](sums, rows, order, starts, n, d, WIDE=wide, num_warps=2)
 
 
 @triton.jit(do_not_specialize=["n"])
-def _adjust(totals, rows, order, starts, n, d, WIDE: tl.constexpr):
+def _update_sums(totals, rows, order, starts, n, d, WIDE: tl.constexpr):
     group = tl.program_id(0).to(tl.int64)
     begin, stop = tl.load(starts + group), tl.load(starts + group + 1)
     if begin < stop:
@@ -212,29 +214,30 @@ def _adjust(totals, rows, order, starts, n, d, WIDE: tl.constexpr):
         tl.store(totals + group * d + column, old + tl.sum(change, axis=0), column < d)
 
 
-def decide(
-    ask: Ask, sums: Tensor, more: Tensor, labels: Tensor, score: Tensor, to: Tensor,
-    course: Course,
-) -> Answer:  # fmt: skip
-    n, d = ask.features.shape
-    answer = Answer(
+def score_moves(
+    items: ops.MoveInputs, sums: Tensor, extra: Tensor, labels: Tensor, score: Tensor, to: Tensor,
+    state: ops.MoveState,
+) -> ops.MoveScores:  # fmt: skip
+    n, d = items.features.shape
+    scores = ops.MoveScores(
         torch.empty_like(labels),
-        torch.empty_like(ask.own),
-        torch.empty_like(ask.own),
+        torch.empty_like(items.own_costs),
+        torch.empty_like(items.own_costs),
         torch.empty(n, dtype=torch.bool, device=labels.device),
     )
     wide = min(128, triton.next_power_of_2(d))
     each = max(1, 512 // wide)
-    _decide[(triton.cdiv(n, each),)](
-        ask.features, sums if ask.signs is None else ask.signs, ask.last_a, ask.own, ask.magnitudes, ask.of,
-        ask.number, sums, more, labels, score, to, course.turn, course.share, course.tiny, *answer, n, d,
-        ROUNDING_=ROUNDING, SIGNED=ask.signs is not None, EACH=each, WIDE=wide, num_warps=4,
+    _score_moves[(triton.cdiv(n, each),)](
+        items.features, sums if items.signs is None else items.signs, items.last_a, items.own_costs,
+        items.magnitudes, items.problem_of, items.number, sums, extra, labels, score, to,
+        state.step, state.share, state.min_gain, *scores, n, d,
+        ROUNDING_=ops.GAIN_ROUNDING, SIGNED=items.signs is not None, EACH=each, WIDE=wide, num_warps=4,
     )  # fmt: skip
-    return answer
+    return scores
 
 
 @triton.jit(do_not_specialize=["n"])
-def _decide(
+def _score_moves(
     features, signs, last_a, own, magnitudes, of, number, sums, more, labels, score, to, turn, share, tiny,
     to_out, gains_out, least_out, chosen_out, n, d,
     ROUNDING_: tl.constexpr, SIGNED: tl.constexpr, EACH: tl.constexpr, WIDE: tl.constexpr,
@@ -279,19 +282,19 @@ def _products(
     return tl.sum(total, axis=1)
 
 
-def settle(sums: Tensor, more: Tensor, lasts: Tensor, signs: Tensor | None) -> Tensor:
+def cluster_own_costs(sums: Tensor, extra: Tensor, lasts: Tensor, signs: Tensor | None) -> Tensor:
     count, d = sums.shape
     own = torch.empty(count, dtype=torch.float64, device=sums.device)
     wide = min(512, triton.next_power_of_2(d))
-    _settle[(count,)](
-        sums, more, lasts, sums if signs is None else signs, own, d, lasts.stride(0),
+    _cluster_own_costs[(count,)](
+        sums, extra, lasts, sums if signs is None else signs, own, d, lasts.stride(0),
         SIGNED=signs is not None, WIDE=wide, num_warps=2,
     )  # fmt: skip
     return own
 
 
 @triton.jit
-def _settle(sums, more, lasts, signs, own, d, stride, SIGNED: tl.constexpr, WIDE: tl.constexpr):
+def _cluster_own_costs(sums, more, lasts, signs, own, d, stride, SIGNED: tl.constexpr, WIDE: tl.constexpr):
     group = tl.program_id(0).to(tl.int64)
     used = tl.load(more + 3 * group + 2) > 0
     total = tl.zeros((WIDE,), tl.float64)

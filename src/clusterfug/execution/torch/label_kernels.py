@@ -1,21 +1,21 @@
-"""The operations of `operations.py` on labels, pairs and values, as Triton kernels."""
+"""Triton kernels for the operations of `operations.py` on labels, pairs and values."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from clusterfug.execution.torch.operations import GROWS, LEAST, Course, Slots
+from clusterfug.execution.torch.operations import MIN_SHARE, SHARE_GROWTH, ClusterSlots, MoveState
 
 
 def match(
-    i: Tensor, j: Tensor, costs: Tensor, rank: Tensor, group: Tensor, single: Tensor, tries: int
+    i: Tensor, j: Tensor, costs: Tensor, rank: Tensor, group: Tensor, single: Tensor, rounds: int
 ) -> None:
     if not len(i):
         return
     best = torch.full_like(group, 2**62)
     grid = (triton.cdiv(len(i), 256),)
-    for turn in range(tries):  # later turns have smaller numbers: the minima need no fresh start
+    for turn in range(rounds):  # ranks fall from round to round, so the minima need no reset
         down = (turn + 1) * len(i)
         _bid[grid](i, j, costs, rank, single, best, len(i), down, WIDE=256, num_warps=4)
         _take[grid](i, j, costs, rank, single, best, group, len(i), down, WIDE=256, num_warps=4)
@@ -23,7 +23,7 @@ def match(
 
 @triton.jit(do_not_specialize=["n", "down"])
 def _bid(i, j, costs, rank, single, best, n, down, WIDE: tl.constexpr):
-    """Every pair that is left tells both of its ends its rank."""
+    """Lower the best rank at both ends of every remaining pair."""
     e = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     real = e < n
     a, b = tl.load(i + e, real, 0), tl.load(j + e, real, 0)
@@ -40,7 +40,7 @@ def _bid(i, j, costs, rank, single, best, n, down, WIDE: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n", "down"])
 def _take(i, j, costs, rank, single, best, group, n, down, WIDE: tl.constexpr):
-    """Pairs that are the best of both of their ends are taken."""
+    """Take the pairs that are the best ones at both of their ends."""
     e = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     real = (e < n) & (tl.load(costs + e, e < n, 0.0) > 0)
     a, b = tl.load(i + e, real, 0), tl.load(j + e, real, 0)
@@ -51,20 +51,20 @@ def _take(i, j, costs, rank, single, best, group, n, down, WIDE: tl.constexpr):
     tl.store(single + b, tl.zeros_like(taken), taken)
 
 
-def route(
-    chosen: Tensor, to: Tensor, labels: Tensor, so_far: Tensor, slots: Slots
+def assign_slots(
+    chosen: Tensor, to: Tensor, labels: Tensor, so_far: Tensor, slots: ClusterSlots
 ) -> tuple[Tensor, Tensor]:
     n = len(labels)
     new = torch.empty_like(labels)
     touched = torch.empty(2 * n, dtype=torch.int32, device=labels.device)
-    _route[(triton.cdiv(n, 512),)](
+    _assign_slots[(triton.cdiv(n, 512),)](
         chosen, to, labels, so_far, *slots, new, touched, n, len(slots.sizes), WIDE=512, num_warps=4
     )
     return new, touched
 
 
 @triton.jit(do_not_specialize=["n", "count"])
-def _route(
+def _assign_slots(
     chosen, to, labels, so_far, sizes, unused_first, first, begin, end, new_out, touched, n, count,
     WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -87,14 +87,14 @@ def _route(
     tl.store(touched + n + i, tl.where(stays, count, new).to(tl.int32), real)
 
 
-def totals(values: Tensor, starts: Tensor) -> Tensor:
+def problem_sums(values: Tensor, starts: Tensor) -> Tensor:
     result = torch.empty(len(starts) - 1, dtype=torch.float64, device=values.device)
-    _totals[(len(result),)](values, starts, result, WIDE=1024, num_warps=4)
+    _problem_sums[(len(result),)](values, starts, result, WIDE=1024, num_warps=4)
     return result
 
 
 @triton.jit
-def _totals(values, starts, result, WIDE: tl.constexpr):
+def _problem_sums(values, starts, result, WIDE: tl.constexpr):
     problem = tl.program_id(0)
     stop = tl.load(starts + problem + 1)
     lane = tl.arange(0, WIDE)
@@ -104,14 +104,14 @@ def _totals(values, starts, result, WIDE: tl.constexpr):
     tl.store(result + problem, tl.sum(total, axis=0))
 
 
-def largest(values: Tensor, starts: Tensor) -> Tensor:
+def problem_argmax(values: Tensor, starts: Tensor) -> Tensor:
     result = torch.empty(len(starts) - 1, dtype=torch.int64, device=values.device)
-    _largest[(len(result),)](values, starts, result, WIDE=1024, num_warps=4)
+    _problem_argmax[(len(result),)](values, starts, result, WIDE=1024, num_warps=4)
     return result
 
 
 @triton.jit
-def _largest(values, starts, result, WIDE: tl.constexpr):
+def _problem_argmax(values, starts, result, WIDE: tl.constexpr):
     problem = tl.program_id(0)
     begin, stop = tl.load(starts + problem), tl.load(starts + problem + 1)
     lane = tl.arange(0, WIDE)
@@ -125,16 +125,17 @@ def _largest(values, starts, result, WIDE: tl.constexpr):
     tl.store(result + problem, tl.min(tl.where(best == top, where, stop), axis=0))
 
 
-def judge(course: Course, inside: Tensor) -> Tensor:
-    good = torch.empty_like(course.careful)
-    _judge[(triton.cdiv(len(inside), 128),)](
-        inside, *course, good, len(inside), GROWS_=GROWS, LEAST_=LEAST, WIDE=128, num_warps=1
-    )
-    return good
+def accept_steps(state: MoveState, inside: Tensor) -> Tensor:
+    improved = torch.empty_like(state.single)
+    _accept_steps[(triton.cdiv(len(inside), 128),)](
+        inside, *state, improved, len(inside),
+        GROWS_=SHARE_GROWTH, LEAST_=MIN_SHARE, WIDE=128, num_warps=1,
+    )  # fmt: skip
+    return improved
 
 
 @triton.jit(do_not_specialize=["n"])
-def _judge(
+def _accept_steps(
     inside, kept, share, careful, tiny, turn, good, n,
     GROWS_: tl.constexpr, LEAST_: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip

@@ -1,23 +1,24 @@
-"""How much memory a run needs on the device, and how many items fit there at a time."""
+"""Memory that a run needs on the device, and the number of streamed items that fit there at a time."""
 
-_PER_ITEM = 1200  # bytes of neighbour lists, labels, costs
-_STREAMED = 400  # the same, without neighbour lists
-_LEAST = 1 << 14  # items that are on the device at a time, at least
+_BYTES_PER_ITEM = 1200  # of neighbour lists, labels and costs
+_STREAMED_BYTES_PER_ITEM = 400  # the same, without neighbour lists
+_MIN_PART = 1 << 14  # items that are on the device at a time
 
 
 def resident_bytes(n: int, d: int, itemsize: int) -> int:
-    """With all features on the device: as they are, in low precision, and sums of as many clusters.
+    """Return the bytes of a run with all features on the device.
 
-    These are there four times in float64: contracted, as clusters that move, before a step, and in between.
+    Per item: features, their copy in low precision, and sums of clusters, of which there may be n, four
+    times in float64 (contracted, as moving clusters, before a step, and as an intermediate result).
     """
-    return n * (d * (itemsize + 2 + 32) + _PER_ITEM)
+    return n * (d * (itemsize + 2 + 32) + _BYTES_PER_ITEM)
 
 
 def streamed_bytes(n: int, d: int) -> int:
-    """With as few features on the device as possible."""
-    return _STREAMED * n + 2 * resident_bytes(min(n, _LEAST), d, 8)
+    """Return the bytes of a run with as few features on the device as possible."""
+    return _STREAMED_BYTES_PER_ITEM * n + 2 * resident_bytes(min(n, _MIN_PART), d, 8)
 
 
-def part_of(n: int, d: int, limit: float) -> int:
-    """Items of streamed features that are on the device at a time; the clusters need as much again."""
-    return max(_LEAST, int((limit - _STREAMED * n) / 2) // resident_bytes(1, d, 8))
+def streamed_part_size(n: int, d: int, limit: float) -> int:
+    """Return how many items' features are on the device at a time; clusters need as much memory again."""
+    return max(_MIN_PART, int((limit - _STREAMED_BYTES_PER_ITEM * n) / 2) // resident_bytes(1, d, 8))

@@ -1,4 +1,7 @@
-"""Multilevel refinement of tensor problems: contract in rounds, move, join, until neither improves."""
+"""Multilevel refinement of tensor problems: contract in rounds, move, join, until neither improves.
+
+`solve.py` records the steps of `refinement_steps`.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -7,18 +10,18 @@ import torch
 from torch import Tensor
 
 from clusterfug.execution.torch.memory import resident_bytes
-from clusterfug.execution.torch.moves import moves
-from clusterfug.execution.torch.neighbours import neighbours
+from clusterfug.execution.torch.moves import move_items
+from clusterfug.execution.torch.neighbours import neighbour_pairs
 from clusterfug.execution.torch.problem import TensorProblem
-from clusterfug.execution.torch.rounds import rounds
+from clusterfug.execution.torch.rounds import contract_in_rounds
 from clusterfug.refinement.budget import Budget
 
-_ENOUGH = 0.001  # if a smaller share of the items wants to move, joins are due first
-_ENOUGH_NODES = 0.01  # and of the nodes of a level: the level below goes on
-_MANY = 20_000  # items; of fewer a step takes no longer than one of the nodes of a level
+_MIN_IMPROVABLE_ITEMS = 0.001  # share of items with improving moves below which joins come first
+_MIN_IMPROVABLE_NODES = 0.01  # the same for nodes of a level: the level below continues
+_MIN_ITEMS_FOR_NODE_MOVES = 20_000  # with fewer, moving items is as fast as moving nodes
 
 
-class Step(NamedTuple):
+class RefinementStep(NamedTuple):
     """Labels after a step, what is certain about them, and the all-pairs passes so far."""
 
     name: str
@@ -28,56 +31,58 @@ class Step(NamedTuple):
     passes: float
 
 
-def steps(problem: TensorProblem, init: Tensor | None, budget: Budget, starts: int = 1) -> Iterator[Step]:
-    """From labels, or from singletons, to labels that no single move and no single join improves.
+def refinement_steps(
+    problem: TensorProblem, init: Tensor | None, budget: Budget, starts: int = 1
+) -> Iterator[RefinementStep]:
+    """Yield better and better labels, from `init` or singletons, until no move and no join improves.
 
-    With several starts copies of the problems are solved side by side, and the best is taken of each.
+    With several starts copies of the problems are solved side by side, and the best copy of each counts.
     """
     copies = problem.repeat(starts) if starts > 1 else problem
-    road = Road(copies, budget, starts)
+    refinement = MultilevelRefinement(copies, budget, starts)
     if init is None:
-        init = road.begin(copies)
-        yield Step("multilevel", best_copies(problem, copies, init, starts), False, False, road.passes)
-    labels, move_optimal, join_optimal = road.refine(copies, or_all_together(copies, init))
+        init = refinement.initial_labels(copies)
+        labels = best_copies(problem, copies, init, starts)
+        yield RefinementStep("multilevel", labels, False, False, refinement.passes)
+    labels, move_optimal, join_optimal = refinement.refine(copies, best_of_trivial(copies, init))
     labels = best_copies(problem, copies, labels, starts)
-    yield Step("refinement", labels, move_optimal, join_optimal, road.passes)
+    yield RefinementStep("refinement", labels, move_optimal, join_optimal, refinement.passes)
 
 
 def best_copies(problem: TensorProblem, copies: TensorProblem, labels: Tensor, starts: int) -> Tensor:
-    """The labels of the best copy of every problem."""
+    """Return the labels of the best copy of every problem."""
     if starts == 1:
         return labels
     inside = copies.inside(copies.contract(labels)[0])
-    best = inside.reshape(-1, starts).argmax(1) + starts * torch.arange(
-        problem.problems, device=labels.device
-    )
-    return labels[copies.starts[best][problem.of] + problem.ask.number]
+    first = starts * torch.arange(problem.problems, device=labels.device)
+    best = inside.reshape(-1, starts).argmax(1) + first
+    return labels[copies.starts[best][problem.problem_of] + problem.move_inputs.number]
 
 
-class Road:
-    """The way through the levels, and the count of the pairs that were scored on it."""
+class MultilevelRefinement:
+    """Contraction and refinement within a budget, with a count of the scored pairs."""
 
     def __init__(self, problem: TensorProblem, budget: Budget, starts: int) -> None:
         self._budget, self._starts = budget, starts
-        self._moves_nodes = problem.n >= _MANY
-        self._all = pairs_of(problem)
+        self._moves_nodes = problem.n >= _MIN_ITEMS_FOR_NODE_MOVES
+        self._all = ordered_pairs(problem)
         self._scored = torch.zeros_like(self._all)
 
     @property
     def passes(self) -> float:
-        """Scored pairs of items or nodes, in all pairs of items."""
+        """Scored pairs of items or nodes, as a multiple of all pairs of items."""
         return float(self._scored / self._all)
 
-    def begin(self, problem: TensorProblem) -> Tensor:
-        """Labels from singletons. Features that do not fit on the device are contracted part by part."""
-        if problem.part is None:
+    def initial_labels(self, problem: TensorProblem) -> Tensor:
+        """Return labels from singletons. Features that do not fit on the device are contracted in parts."""
+        if problem.part_size is None:
             return self.multilevel(problem)
         labels, count = torch.empty(problem.n, dtype=torch.int64, device=problem.device), 0
         for some, part in problem.parts():
             contracted, own = part.contract(self.multilevel(part))
             labels[some] = own + count
             count += contracted.n
-        if count > 2 * problem.part:
+        if count > 2 * problem.part_size:
             need = resident_bytes(count, problem.d, 8) / 2**30
             raise MemoryError(
                 f"{count} clusters of {problem.d} features need {need:.3g} GiB on "
@@ -87,47 +92,51 @@ class Road:
         return self.multilevel(contracted)[labels]
 
     def multilevel(self, problem: TensorProblem) -> Tensor:
-        """Labels from singletons: rounds of contraction, level by level, and moves of the nodes of each."""
-        self._scored += pairs_of(problem)
-        contracted, labels = rounds(problem, *neighbours(problem), self._starts)
+        """Return labels from singletons: contract level by level, and move the nodes of each level."""
+        self._scored += ordered_pairs(problem)
+        contracted, labels = contract_in_rounds(problem, *neighbour_pairs(problem), self._starts)
         if contracted.n == problem.n or self._budget.over():
             return labels
         above = self.multilevel(contracted)
         if self._moves_nodes:
-            above, _ = moves(contracted, above, self._budget, enough=_ENOUGH_NODES)
+            above, _ = move_items(contracted, above, self._budget, min_improvable=_MIN_IMPROVABLE_NODES)
         return above[labels]
 
     def refine(self, problem: TensorProblem, labels: Tensor) -> tuple[Tensor, bool, bool]:
-        """Moves and joins from given labels until neither improves; and whether that is certain of each."""
-        exact, enough = False, _ENOUGH
+        """Apply moves and joins until neither improves.
+
+        Returns labels, and whether they are certain to be move-optimal and join-optimal.
+        """
+        exact, min_improvable = False, _MIN_IMPROVABLE_ITEMS
         while True:
-            labels, settled = moves(problem, labels, self._budget, exact, enough)
+            labels, move_optimal = move_items(problem, labels, self._budget, exact, min_improvable)
             contracted, labels = problem.contract(labels)
-            joined, final = self.multilevel(contracted), False
+            joined, join_optimal = self.multilevel(contracted), False
             if exact:
-                joined, final = moves(contracted, joined, self._budget, exact=True)
+                joined, join_optimal = move_items(contracted, joined, self._budget, exact=True)
             together, joined = contracted.contract(joined)
             labels = joined[labels]
-            apart = together.n == contracted.n
-            del contracted, together  # and their memory
+            unchanged = together.n == contracted.n
+            del contracted, together  # frees their memory
             if self._budget.over():
                 return labels, False, False
-            if apart:
+            if unchanged:
                 if exact:
-                    return labels, settled, final
-                exact, enough = True, 0.0
+                    return labels, move_optimal, join_optimal
+                exact, min_improvable = True, 0.0
 
 
-def or_all_together(problem: TensorProblem, labels: Tensor) -> Tensor:
-    """The labels, or all items of a problem in one cluster, or all alone, if that is better."""
+def best_of_trivial(problem: TensorProblem, labels: Tensor) -> Tensor:
+    """Return per problem the labels, or one cluster, or singletons if one of these is better."""
     clusters, labels = problem.contract(labels)
-    whole, _ = clusters.contract(torch.zeros_like(clusters.of))
+    whole, _ = clusters.contract(torch.zeros_like(clusters.problem_of))
     inside, together = problem.inside(clusters), problem.inside(whole)
-    labels = torch.where((together > inside)[problem.of], clusters.starts[problem.of], labels)
+    of = problem.problem_of
+    labels = torch.where((together > inside)[of], clusters.starts[of], labels)
     alone = (inside < 0) & (together < 0)
-    return torch.where(alone[problem.of], clusters.n + problem.everyone, labels)
+    return torch.where(alone[of], clusters.n + problem.items, labels)
 
 
-def pairs_of(problem: TensorProblem) -> Tensor:
-    """Pairs of items of the same problem, ordered."""
+def ordered_pairs(problem: TensorProblem) -> Tensor:
+    """Return the number of ordered pairs of items of the same problem."""
     return problem.starts.diff().double().square().sum()

@@ -3,28 +3,28 @@
 import torch
 from torch import Tensor
 
-from clusterfug.execution.torch.operations import nominate
+from clusterfug.execution.torch.operations import top_products
 from clusterfug.execution.torch.problem import TensorProblem
 
-_NEIGHBOURS = 5
-_NOMINEES = 8
+_NEIGHBOURS = 5  # per item, at most
+_CANDIDATES = 8  # per item that are costed in float64
 
 
-def neighbours(problem: TensorProblem) -> tuple[Tensor, Tensor]:
-    """Pairs i < j that attract, one of them among the best partners of the other."""
-    items = problem.everyone
-    rows, columns = problem.rows(exact=False), problem.columns(exact=False)
-    _, ids = nominate(rows, columns, items, problem.of, problem.tiles, _NOMINEES)
-    ids = torch.where(ids == items[:, None], -1, ids)  # there are fewer
-    i = items.repeat_interleave(_NOMINEES)
+def neighbour_pairs(problem: TensorProblem) -> tuple[Tensor, Tensor]:
+    """Return pairs i < j that attract and of which one is among the best partners of the other."""
+    items = problem.items
+    queries, candidates = problem.as_queries(exact=False), problem.as_candidates(exact=False)
+    _, ids = top_products(queries, candidates, items, problem.problem_of, problem.tiles, _CANDIDATES)
+    ids = torch.where(ids == items[:, None], -1, ids)  # where there are fewer candidates
+    i = items.repeat_interleave(_CANDIDATES)
     costs = problem.costs(i, problem, ids.reshape(-1)).reshape(ids.shape)
     best, at = costs.topk(_NEIGHBOURS, dim=1)
     attracts = best > 0
-    return pairs(items[:, None].expand_as(best)[attracts], ids.gather(1, at)[attracts], problem.n)
+    return unique_pairs(items[:, None].expand_as(best)[attracts], ids.gather(1, at)[attracts], problem.n)
 
 
-def pairs(i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Every pair once, the smaller number first, without those of a number with itself."""
+def unique_pairs(i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Return every pair of different numbers below n once, the smaller number first."""
     keys = torch.minimum(i, j) * n + torch.maximum(i, j)
     keys = torch.unique(keys[i != j])
     return keys // n, keys % n

@@ -1,61 +1,69 @@
-"""What a device does to whole problems: products, costs and sums, and the small work of a step around them.
+"""Operations on whole tensor problems: products, costs, sums, and the bookkeeping of synchronous moves.
 
 On a GPU they are Triton kernels (`kernels.py`, `label_kernels.py`); on CPU tensors they are plain torch,
-which says what they mean. Each gives the same bits every time.
+which defines what they compute. Each returns the same bits in every run.
 """
 
+from importlib import import_module
 from types import ModuleType
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-#: A gain counts if it is larger than this times the most that the item could cost to the two clusters.
-ROUNDING = 1e-13
-#: The share of those who want to move and may grows with every good step, and is never below the least.
-GROWS, LEAST = 1.25, 0.05
+#: A gain counts only above this share of the largest cost that the item could have to the two clusters.
+GAIN_ROUNDING = 1e-13
+#: Factor by which the share of items that may move grows after an accepted step, and its minimum.
+SHARE_GROWTH, MIN_SHARE = 1.25, 0.05
 
-_NUMBERS = 1 << 24  # of one block on CPU tensors
+_BLOCK_ENTRIES = 1 << 24  # of a block on CPU tensors
 
 
-class Rows(NamedTuple):
-    """Rows that meet in products: features, and three more columns that are kept in float32.
+class ProductRows(NamedTuple):
+    """Operands of products: features, and three extra columns in float32.
 
-    Rows of one problem are contiguous; rows of different problems never meet.
+    Rows of one problem are contiguous; there are no products of rows of different problems.
     """
 
     features: Tensor  # (n, d)
-    more: Tensor  # (n, 3) float32
+    extra: Tensor  # (n, 3) float32
     starts: Tensor  # (problems + 1,) int64
 
 
 class Tiles(NamedTuple):
-    """Stretches of at most `size` rows of one problem, by their first rows."""
+    """Ranges of at most `size` rows of one problem, by their first rows."""
 
     first: Tensor  # (tiles,) int64
     size: int
 
 
-def nominate(
-    queries: Rows, columns: Rows, home: Tensor, of: Tensor, tiles: Tiles, k: int = 1
+def top_products(
+    queries: ProductRows,
+    candidates: ProductRows,
+    home: Tensor,
+    problem_of: Tensor,
+    tiles: Tiles,
+    k: int = 1,
 ) -> tuple[Tensor, Tensor]:
-    """About the k columns of the largest product with each query, but for its home: products and ids.
+    """Return products and numbers of about the k candidates with the largest products with each query.
 
-    Products are <f, g> in the features' precision plus <more, more> in float32, largest first. The first
-    is the largest of all (in bfloat16: up to its rounding); of the others a GPU may miss one that shares a
-    tile with a larger one. Where a problem has fewer columns the rest is below -1e38.
+    The candidate `home` of a query is left out. Products are <f, g> in the precision of the features plus
+    the products of the extra columns in float32, largest first. The first one is the maximum (in bfloat16:
+    up to its rounding); of the others a GPU may miss one that shares a tile with a larger one. Where a
+    problem has fewer than k candidates, the remaining products are below -1e38.
     """
     if queries.features.is_cuda:
-        return _kernels().nominate(queries, columns, home, of, tiles, k)
+        return _kernels().top_products(queries, candidates, home, problem_of, tiles, k)
     n = len(queries.features)
     best = torch.full((n, k), -torch.inf, dtype=torch.float32)
     ids = home[:, None].repeat(1, k)
-    rows, cols = queries.starts.tolist(), columns.starts.tolist()
-    for p in torch.unique(of[tiles.first]).tolist():
+    rows, cols = queries.starts.tolist(), candidates.starts.tolist()
+    for p in torch.unique(problem_of[tiles.first]).tolist():
         width = cols[p + 1] - cols[p]
-        others, more = columns.features[cols[p] : cols[p + 1]].T, columns.more[cols[p] : cols[p + 1]].T
-        for part in _parts(rows[p], rows[p + 1], width):
-            scores = queries.features[part].float() @ others.float() + queries.more[part] @ more
+        own = slice(cols[p], cols[p + 1])
+        others, extra = candidates.features[own].T, candidates.extra[own].T
+        for part in _blocks(rows[p], rows[p + 1], width):
+            scores = queries.features[part].float() @ others.float() + queries.extra[part] @ extra
             scores.scatter_(1, home[part, None] - cols[p], -torch.inf)
             found, where = scores.topk(min(k, width))
             some = slice(0, found.shape[1])
@@ -64,46 +72,49 @@ def nominate(
     return best, ids
 
 
-def dots(left: Tensor, i: Tensor, right: Tensor, j: Tensor, signs: Tensor | None) -> Tensor:
-    """<left[i], right[j]> in float64 for every pair (i, j), with signs of the columns if there are any.
+def pair_products(left: Tensor, i: Tensor, right: Tensor, j: Tensor, signs: Tensor | None) -> Tensor:
+    """Return <left[i], right[j]> in float64 for every pair (i, j), with signs of the columns if given.
 
-    A pair with j = -1 is left out: 0.
+    The product of a pair with j = -1 is 0.
     """
     if left.is_cuda:
-        return _kernels().dots(left, i, right, j, signs)
+        return _kernels().pair_products(left, i, right, j, signs)
     result = torch.zeros(len(i), dtype=torch.float64)
-    for part in _parts(0, len(i), left.shape[1]):
+    for part in _blocks(0, len(i), left.shape[1]):
         products = left[i[part]].double() * right[j[part]].double()
         total = products.sum(1) if signs is None else products @ signs
         result[part] = torch.where(j[part] >= 0, total, 0.0)
     return result
 
 
-def sums(rows: Tensor, order: Tensor, starts: Tensor, most: int) -> Tensor:
-    """float64 sums of the rows order[starts[g]:starts[g + 1]] of every group g; of at most so many rows."""
+def group_sums(rows: Tensor, order: Tensor, starts: Tensor, largest: int) -> Tensor:
+    """Return float64 sums of the rows order[starts[g]:starts[g + 1]] of every group g.
+
+    `largest` is the number of rows of the largest group, or more.
+    """
     if rows.is_cuda:
-        return _kernels().sums(rows, order, starts, most)
+        return _kernels().group_sums(rows, order, starts, largest)
     result = torch.zeros(len(starts) - 1, rows.shape[1], dtype=torch.float64)
     group = torch.repeat_interleave(torch.arange(len(starts) - 1), starts.diff())
-    for part in _parts(0, len(order), rows.shape[1]):
+    for part in _blocks(0, len(order), rows.shape[1]):
         result.index_add_(0, group[part], rows[order[part]].double())
     return result
 
 
-def matching(i: Tensor, j: Tensor, costs: Tensor, n: int, tries: int) -> tuple[Tensor, Tensor]:
-    """Pairs of nodes with a cost above 0, the largest first, so that every node is in one pair at most.
+def matching(i: Tensor, j: Tensor, costs: Tensor, n: int, rounds: int) -> tuple[Tensor, Tensor]:
+    """Match nodes along pairs (i, j) of positive cost, largest cost first.
 
-    A pair is taken if it is the best that is left at both of its ends; that is tried a few times. Returns a
-    name of the pair of every node (its own number if it has none), and who has none.
+    In every round the pairs that are the best remaining ones at both of their ends are taken. Returns the
+    group of every node (the first node of its pair, or itself), and whether a node is unmatched.
     """
     rank = torch.empty_like(i)
     rank[torch.argsort(costs, descending=True, stable=True)] = torch.arange(len(i), device=i.device)
     group = torch.arange(n, device=i.device)
     single = torch.ones(n, dtype=torch.bool, device=i.device)
     if i.is_cuda:
-        _label_kernels().match(i, j, costs, rank, group, single, tries)
+        _kernels("label_kernels").match(i, j, costs, rank, group, single, rounds)
         return group, single
-    for _ in range(tries):
+    for _ in range(rounds):
         open = (costs > 0) & single[i] & single[j]
         i, j, costs, rank = i[open], j[open], costs[open], rank[open]
         best = torch.full((n,), 2**62)
@@ -114,97 +125,99 @@ def matching(i: Tensor, j: Tensor, costs: Tensor, n: int, tries: int) -> tuple[T
     return group, single
 
 
-def adjust(totals: Tensor, rows: Tensor, order: Tensor, starts: Tensor) -> None:
-    """Change float64 totals in place: rows come to them and rows go.
+def update_sums(sums: Tensor, rows: Tensor, order: Tensor, starts: Tensor) -> None:
+    """Add rows to float64 sums of groups and subtract rows from them, in place.
 
-    order[starts[g]:starts[g + 1]] are those of group g: i < len(rows) for a row that goes, i + len(rows)
-    for one that comes; what is after the last group counts nowhere.
+    order[starts[g]:starts[g + 1]] are the changes of group g: i < len(rows) subtracts row i,
+    i + len(rows) adds it. Entries after the last group are ignored.
     """
     if rows.is_cuda:
-        _kernels().adjust(totals, rows, order, starts)
+        _kernels().update_sums(sums, rows, order, starts)
         return
     order = order[: int(starts[-1])]
-    group = torch.repeat_interleave(torch.arange(len(totals)), starts.diff())
-    for part in _parts(0, len(order), rows.shape[1]):
+    group = torch.repeat_interleave(torch.arange(len(sums)), starts.diff())
+    for part in _blocks(0, len(order), rows.shape[1]):
         sign = torch.where(order[part] < len(rows), -1.0, 1.0)
-        totals.index_add_(0, group[part], rows[order[part] % len(rows)].double() * sign[:, None])
+        sums.index_add_(0, group[part], rows[order[part] % len(rows)].double() * sign[:, None])
 
 
-class Ask(NamedTuple):
-    """What a step of synchronous moves asks every item: who it is, and what may decide."""
+class MoveInputs(NamedTuple):
+    """What the gain of moving an item depends on, apart from the clusters; one entry per item."""
 
     features: Tensor  # (n, d)
     signs: Tensor | None
-    last_a: Tensor  # (n,) float64, last of the problem times a; as are the next two
-    own: Tensor
-    magnitudes: Tensor
-    of: Tensor  # (n,) the problem
-    number: Tensor  # (n,) of the item in its problem
+    last_a: Tensor  # float64, `last` of the problem times a
+    own_costs: Tensor  # float64
+    magnitudes: Tensor  # float64
+    problem_of: Tensor
+    number: Tensor  # of the item in its problem
 
 
-class Answer(NamedTuple):
-    """What every item would do."""
+class MoveScores(NamedTuple):
+    """The best known move of every item."""
 
-    to: Tensor  # the cluster to go to, or -1: alone
-    gains: Tensor  # float64, less what may be rounding; it wants to move if this is above 0
-    least: Tensor  # float64, what a cluster has to offer at least
-    chosen: Tensor  # whether it moves: it wants to, and its hash is below the share of its problem
-
-
-class Course(NamedTuple):
-    """Where a series of steps stands, per problem: changed in place."""
-
-    inside: Tensor  # (problems,) float64
-    share: Tensor  # (problems,) float64, of those who want to move
-    careful: Tensor  # (problems,) bool: the last step was taken back
-    tiny: Tensor  # (problems,) float64, a gain that would not show in the objective
-    turn: Tensor  # (1,) int64
+    to: Tensor  # the cluster to move to, or -1 for a new singleton
+    gains: Tensor  # float64, less what may be rounding; the move improves if this is positive
+    required: Tensor  # float64, cost to another cluster from which on a move there improves
+    chosen: Tensor  # whether the move improves and the item's hash is below the share of its problem
 
 
-def decide(
-    ask: Ask, sums: Tensor, more: Tensor, labels: Tensor, score: Tensor, to: Tensor,
-    course: Course,
-) -> Answer:  # fmt: skip
-    """What every item gains, in float64, by moving to the cluster that was nominated, or alone.
+class MoveState(NamedTuple):
+    """State of a series of steps, changed in place; one entry per problem, except `step`."""
 
-    sums are those of the features of the clusters, more those of a, of the magnitudes and of ones.
+    inside: Tensor  # float64
+    share: Tensor  # float64, of the items with an improving move that move in the next step
+    single: Tensor  # bool: the last step was undone, so the next one is the best single move
+    min_gain: Tensor  # float64, a smaller gain would be lost in the rounding of the objective
+    step: Tensor  # (1,) int64
+
+
+def score_moves(
+    items: MoveInputs, sums: Tensor, extra: Tensor, labels: Tensor, score: Tensor, to: Tensor,
+    state: MoveState,
+) -> MoveScores:  # fmt: skip
+    """Return what every item gains, in float64, by moving to its candidate cluster `to`, or alone.
+
+    `sums` are the clusters' sums of features, `extra` those of a, magnitudes and ones. A candidate whose
+    approximate `score` does not exceed the required cost is not evaluated.
     """
     if score.is_cuda:
-        return _kernels().decide(ask, sums, more, labels, score, to, course)
-    items = torch.arange(len(labels))
+        return _kernels().score_moves(items, sums, extra, labels, score, to, state)
+    everything = torch.arange(len(labels))
 
     def costs(cluster: Tensor) -> Tensor:
-        products = dots(ask.features, items, sums, cluster, ask.signs)
-        return torch.where(cluster >= 0, products + ask.last_a * more[cluster, 0], 0.0)
+        products = pair_products(items.features, everything, sums, cluster, items.signs)
+        return torch.where(cluster >= 0, products + items.last_a * extra[cluster, 0], 0.0)
 
-    rounding = ROUNDING * ask.magnitudes * more[labels, 1] + course.tiny[ask.of]
-    least = costs(labels) - ask.own + rounding
-    cost = costs(torch.where(score > least, to, -1))
-    gains = cost.clamp(min=0.0) - least
-    chosen = (gains > 0) & (hashed(ask.number, course.turn) < course.share[ask.of])
-    return Answer(torch.where(cost > 0, to, -1), gains, least, chosen)
+    rounding = GAIN_ROUNDING * items.magnitudes * extra[labels, 1] + state.min_gain[items.problem_of]
+    required = costs(labels) - items.own_costs + rounding
+    cost = costs(torch.where(score > required, to, -1))
+    gains = cost.clamp(min=0.0) - required
+    chosen = (gains > 0) & (hash_uniform(items.number, state.step) < state.share[items.problem_of])
+    return MoveScores(torch.where(cost > 0, to, -1), gains, required, chosen)
 
 
-class Slots(NamedTuple):
-    """Slots of clusters, and those of every item's problem: from begin to end."""
+class ClusterSlots(NamedTuple):
+    """Slots of clusters, and the range begin..end of slots of every item's problem."""
 
     sizes: Tensor  # (slots,) float64, items in each
-    unused_first: Tensor  # (slots,) those of every problem in its stretch, the unused ones first
+    unused_first: Tensor  # (slots,) numbers of slots: in the range of every problem its unused ones first
     first: Tensor  # (n,) the first item of the problem
     begin: Tensor  # (n,)
     end: Tensor  # (n,)
 
 
-def route(chosen: Tensor, to: Tensor, labels: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
-    """New labels: of the chosen items those they go to, with an unused slot for each that goes alone (-1).
+def assign_slots(chosen: Tensor, to: Tensor, labels: Tensor, slots: ClusterSlots) -> tuple[Tensor, Tensor]:
+    """Return the labels after moving the chosen items, and the slots that change.
 
-    Who finds none stays. Also the slots that are touched, for all items those that they leave, then those
-    that they come to; the number of slots for who stays.
+    An item that moves to -1 gets an unused slot of its problem, or stays if there is none. The second
+    result holds for all items the slots that they leave, then those that they enter; for items that stay
+    it is the number of slots.
     """
     alone = chosen & (to < 0)
     so_far = alone.cumsum(0)
     if chosen.is_cuda:
-        return _label_kernels().route(chosen, to, labels, so_far, slots)
+        return _kernels("label_kernels").assign_slots(chosen, to, labels, so_far, slots)
     so_far -= alone.long()
     place = slots.begin + so_far - so_far[slots.first]
     slot = slots.unused_first[place.clamp(max=len(slots.sizes) - 1)]
@@ -214,68 +227,62 @@ def route(chosen: Tensor, to: Tensor, labels: Tensor, slots: Slots) -> tuple[Ten
     return new, touched.int().reshape(-1)
 
 
-def hashed(items: Tensor, turn: Tensor) -> Tensor:
-    """A number in [0, 1) for each item that looks random."""
-    x = (items * 0x9E3779B1 + turn * 0x85EBCA77) & 0xFFFFFFFF
+def hash_uniform(items: Tensor, seed: Tensor) -> Tensor:
+    """Return a pseudo-random number in [0, 1) for each item."""
+    x = (items * 0x9E3779B1 + seed * 0x85EBCA77) & 0xFFFFFFFF
     x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
     x = ((x ^ (x >> 12)) * 0x297A2D39) & 0xFFFFFFFF
     return (x ^ (x >> 15)).double() / 2**32
 
 
-def settle(sums: Tensor, more: Tensor, lasts: Tensor, signs: Tensor | None) -> Tensor:
-    """What every cluster costs to itself; of one without items nothing is left, not even rounding."""
+def cluster_own_costs(sums: Tensor, extra: Tensor, lasts: Tensor, signs: Tensor | None) -> Tensor:
+    """Return the cost of every cluster to itself; sums of empty clusters are set to 0 exactly, in place."""
     if sums.is_cuda:
-        return _kernels().settle(sums, more, lasts, signs)
-    used = more[:, 2:] > 0
+        return _kernels().cluster_own_costs(sums, extra, lasts, signs)
+    used = extra[:, 2:] > 0
     sums *= used
-    more *= used
+    extra *= used
     each = torch.arange(len(sums))
-    return torch.addcmul(dots(sums, each, sums, each, signs), lasts * more[:, 0], more[:, 0])
+    return torch.addcmul(pair_products(sums, each, sums, each, signs), lasts * extra[:, 0], extra[:, 0])
 
 
-def judge(course: Course, inside: Tensor) -> Tensor:
-    """Whether a step is good, by what is inside after it; the course goes on accordingly."""
+def accept_steps(state: MoveState, inside: Tensor) -> Tensor:
+    """Return per problem whether a step improved it, by `inside` after the step, and update the state."""
     if inside.is_cuda:
-        return _label_kernels().judge(course, inside)
-    good = inside > course.inside
-    torch.where(good, inside, course.inside, out=course.inside)
-    torch.where(good, GROWS * course.share, course.share / 2, out=course.share).clamp_(LEAST, 1.0)
-    torch.logical_not(good, out=course.careful)
-    course.turn.add_(1)
-    return good
+        return _kernels("label_kernels").accept_steps(state, inside)
+    improved = inside > state.inside
+    torch.where(improved, inside, state.inside, out=state.inside)
+    torch.where(improved, SHARE_GROWTH * state.share, state.share / 2, out=state.share).clamp_(
+        MIN_SHARE, 1.0
+    )
+    torch.logical_not(improved, out=state.single)
+    state.step.add_(1)
+    return improved
 
 
-def totals(values: Tensor, starts: Tensor) -> Tensor:
-    """Sums of float64 values[starts[p]:starts[p + 1]] of every problem p."""
+def problem_sums(values: Tensor, starts: Tensor) -> Tensor:
+    """Return the sum of float64 values[starts[p]:starts[p + 1]] of every problem p."""
     if len(starts) == 2:
         return values.sum().reshape(1)
     if values.is_cuda:
-        return _label_kernels().totals(values, starts)
+        return _kernels("label_kernels").problem_sums(values, starts)
     return torch.stack([part.sum() for part in torch.split(values, starts.diff().tolist())])
 
 
-def largest(values: Tensor, starts: Tensor) -> Tensor:
-    """Where the largest of values[starts[p]:starts[p + 1]] of every problem p is; the first of equals."""
+def problem_argmax(values: Tensor, starts: Tensor) -> Tensor:
+    """Return the position of the first maximum of values[starts[p]:starts[p + 1]] of every problem p."""
     if len(starts) == 2:
         return values.argmax().reshape(1)
     if values.is_cuda:
-        return _label_kernels().largest(values, starts)
+        return _kernels("label_kernels").problem_argmax(values, starts)
     parts = torch.split(values, starts.diff().tolist())
     return starts[:-1] + torch.stack([part.argmax() for part in parts])
 
 
-def _parts(start: int, stop: int, width: int) -> list[slice]:
-    step = max(1, _NUMBERS // width)
+def _blocks(start: int, stop: int, width: int) -> list[slice]:
+    step = max(1, _BLOCK_ENTRIES // width)
     return [slice(at, min(at + step, stop)) for at in range(start, stop, step)]
 
 
-def _kernels() -> ModuleType:
-    from clusterfug.execution.torch import kernels
-
-    return kernels
-
-
-def _label_kernels() -> ModuleType:
-    from clusterfug.execution.torch import label_kernels
-
-    return label_kernels
+def _kernels(name: str = "kernels") -> ModuleType:
+    return import_module(f"clusterfug.execution.torch.{name}")

@@ -1,4 +1,4 @@
-"""Centring and scaling of features that are tensors on a device; arrays: `costs/preprocessing.py`."""
+"""Centring and scaling of tensors on a device. `costs/preprocessing.py` does the same for arrays."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from clusterfug import checks
 from clusterfug.costs.preprocessing import Preprocessing
+from clusterfug.execution.torch.inputs import check_values
 
 _BLOCK_ENTRIES = 1 << 24
 
@@ -21,6 +22,7 @@ def prepare_tensor(
     checks.rectangle(X)
     if preprocessing.is_identity:
         return X, None
+    check_values(X)
     weight = torch.from_numpy(checks.optional_weights(sample_weight, len(X))).to(X.device)
     step = max(1, _BLOCK_ENTRIES // X.shape[1])
     blocks = [slice(start, start + step) for start in range(0, len(X), step)]

@@ -1,7 +1,7 @@
 """TensorProblem: dense multicut problems packed side by side as tensors on one device.
 
-One problem is a pack of one. Items of a problem are contiguous, and pairs of different problems do not
-exist: nothing after this file has to know how many there are.
+Items of a problem are contiguous, and pairs of different problems have no cost, so that the modules that
+solve a pack do not depend on the number of problems in it.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from clusterfug.execution.torch.operations import Ask, Rows, Tiles, dots, sums, totals
+from clusterfug.execution.torch import operations as ops
 
 
 class TensorProblem:
     """cost(i, j) = sum_d signs_d f_id f_jd + last_p a_i a_j for items i, j of the same problem p.
 
     Features and a are those of the items times their weights. A contraction of a problem is a problem.
-    Features may stay on the host while all else is on the GPU: then they come in parts.
+    Features may stay on the host while all else is on the GPU: then `parts` copies them in parts.
     """
 
     def __init__(
@@ -28,9 +28,9 @@ class TensorProblem:
         starts: Tensor,
         last: Tensor,
         signs: Tensor | None,
-        narrow: torch.dtype,
-        part: int | None = None,
-        more: Tensor | None = None,
+        search_dtype: torch.dtype,
+        part_size: int | None = None,
+        extra: Tensor | None = None,
     ) -> None:
         self.features = features  # (n, d) float32 or float64
         self.a = a  # (n,) float64
@@ -38,12 +38,12 @@ class TensorProblem:
         self.starts = starts  # (problems + 1,) int64
         self.last = last  # (problems,) float64
         self.signs = signs  # (d,) float64, or None if all are +1
-        self.narrow = narrow  # what candidates are found in
-        self.part = part  # items on the device at a time; None for all
-        if more is None:
-            more = torch.stack([a, magnitudes, torch.ones_like(a)], 1)
-        self.more = more  # (n, 3) a, magnitudes and ones side by side
-        self.members = more  # of a contraction, the sums of the same over the items of each node
+        self.search_dtype = search_dtype  # in which candidates are found
+        self.part_size = part_size  # items on the device at a time; None for all
+        if extra is None:
+            extra = torch.stack([a, magnitudes, torch.ones_like(a)], 1)
+        self.extra = extra  # (n, 3) a, magnitudes and ones side by side
+        self.member_sums = extra  # of a contraction, the sums of `extra` over the items of each node
 
     @property
     def n(self) -> int:
@@ -62,27 +62,30 @@ class TensorProblem:
         return self.a.device
 
     def parts(self) -> Iterator[tuple[slice, "TensorProblem"]]:
-        """All items on the device, some at a time."""
-        if self.part is None:
+        """Yield ranges of items as problems on the device; together they are all items."""
+        if self.part_size is None:
             yield slice(0, self.n), self
             return
-        waiting: list[Tensor] = []
-        for start in range(0, self.n, self.part):
-            some = slice(start, min(start + self.part, self.n))
-            yield some, self._some(self._brought(some, waiting), some)
+        in_transfer: list[Tensor] = []
+        for start in range(0, self.n, self.part_size):
+            some = slice(start, min(start + self.part_size, self.n))
+            features = self._copied(some, in_transfer)
+            starts = torch.tensor([0, len(features)], device=self.device)
+            part = features, self.a[some], self.magnitudes[some], starts, self.last, self.signs
+            yield some, TensorProblem(*part, self.search_dtype)
 
-    def _brought(self, some: slice, waiting: list[Tensor]) -> Tensor:
-        """Features on the device. The host goes on while they travel, from memory that has to wait."""
+    def _copied(self, some: slice, in_transfer: list[Tensor]) -> Tensor:
+        """Return features on the device. They are copied asynchronously, so the source is kept alive."""
         if self.device.type == "cpu":
             return self.features[some]
         pinned = torch.empty(self.features[some].shape, dtype=self.features.dtype, pin_memory=True)
         pinned.copy_(self.features[some])
-        waiting.append(pinned)
-        del waiting[:-2]
+        in_transfer.append(pinned)
+        del in_transfer[:-2]
         return pinned.to(self.device, non_blocking=True)
 
     def repeat(self, times: int) -> "TensorProblem":
-        """Every problem so many times, one after the other."""
+        """Return a pack with `times` copies of every problem, one after the other."""
         sizes = self.starts.diff().repeat_interleave(times)
         starts = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=self.device)
         starts[1:] = sizes.cumsum(0)
@@ -90,38 +93,33 @@ class TensorProblem:
         items = torch.repeat_interleave(first, sizes) + torch.arange(times * self.n, device=self.device)
         return TensorProblem(
             self.features[items], self.a[items], self.magnitudes[items], starts,
-            self.last.repeat_interleave(times), self.signs, self.narrow,
+            self.last.repeat_interleave(times), self.signs, self.search_dtype,
         )  # fmt: skip
 
     def sum_groups(self, labels: Tensor, count: int) -> Tensor:
-        """float64 sums of the features of the groups 0..count-1."""
+        """Return float64 sums of the features of the groups 0..count-1."""
         groups = torch.arange(count + 1, device=self.device)
         total = None
         for some, part in self.parts():
             ordered, order = torch.sort(labels[some], stable=True)
-            found = sums(part.features, order, torch.searchsorted(ordered, groups), len(order))
+            found = ops.group_sums(part.features, order, torch.searchsorted(ordered, groups), len(order))
             total = found if total is None else total + found
         assert total is not None
         return total
 
-    def pick(self, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Features on the device that hold these items, and where they are in them."""
-        if self.part is None:
+    def locate(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Return features on the device that contain some items, and the rows of these items in them."""
+        if self.part_size is None:
             return self.features, items
         return self.features[items.cpu()].to(self.device), torch.arange(len(items), device=self.device)
 
-    def _some(self, features: Tensor, some: slice) -> "TensorProblem":
-        starts = torch.tensor([0, len(features)], device=self.device)
-        return TensorProblem(
-            features, self.a[some], self.magnitudes[some], starts, self.last, self.signs, self.narrow
-        )
-
     @cached_property
-    def everyone(self) -> Tensor:
+    def items(self) -> Tensor:
+        """Numbers of all items."""
         return torch.arange(self.n, device=self.device)
 
     @cached_property
-    def of(self) -> Tensor:
+    def problem_of(self) -> Tensor:
         """The problem of every item."""
         if self.problems == 1:
             return torch.zeros(self.n, dtype=torch.int64, device=self.device)
@@ -129,97 +127,101 @@ class TensorProblem:
         return torch.repeat_interleave(each, self.starts.diff(), output_size=self.n)
 
     @cached_property
-    def tiles(self) -> Tiles:
-        """All items in tiles: small ones if there are few items, to keep a GPU busy."""
+    def tiles(self) -> ops.Tiles:
+        """All items in tiles: small ones if there are few items, so that there is work for a whole GPU."""
         size = 128 if self.n >= 1 << 15 else 64
         if self.problems == 1:
-            return Tiles(torch.arange(0, self.n, size, device=self.device), size)
+            return ops.Tiles(torch.arange(0, self.n, size, device=self.device), size)
         each = (self.starts.diff() + size - 1) // size
         first = torch.repeat_interleave(self.starts[:-1], each)
         before = torch.repeat_interleave(each.cumsum(0) - each, each)
-        return Tiles(first + size * (torch.arange(len(first), device=self.device) - before), size)
+        return ops.Tiles(first + size * (torch.arange(len(first), device=self.device) - before), size)
 
     @cached_property
     def lasts(self) -> Tensor:
-        """last of every item."""
-        return self.last.expand(self.n) if self.problems == 1 else self.last[self.of]
+        """`last` of every item's problem."""
+        return self.last.expand(self.n) if self.problems == 1 else self.last[self.problem_of]
 
     @cached_property
-    def own(self) -> Tensor:
-        """What every item costs to itself."""
+    def own_costs(self) -> Tensor:
+        """Cost of every item to itself."""
         squares = [part._squares(self.signs) for _, part in self.parts()]
         together = squares[0] if len(squares) == 1 else torch.cat(squares)
         return torch.addcmul(together, self.lasts * self.a, self.a)
 
     def _squares(self, signs: Tensor | None) -> Tensor:
-        return dots(self.features, self.everyone, self.features, self.everyone, signs)
+        return ops.pair_products(self.features, self.items, self.features, self.items, signs)
 
     @cached_property
     def own_total(self) -> Tensor:
-        """The same, summed per problem."""
-        return totals(self.own, self.starts)
+        """Sum of the own costs, per problem."""
+        return ops.problem_sums(self.own_costs, self.starts)
 
     @cached_property
     def lengths(self) -> Tensor:
-        """In float32, rounded up: of two, their product is more than any part of a product of the rows."""
+        """Euclidean lengths of the rows (with a) in float32, rounded up.
+
+        The product of two lengths exceeds every partial sum of the product of the two rows.
+        """
         squares = torch.addcmul(self._squares(None), self.lasts.abs() * self.a, self.a)
         return squares.sqrt().float() * (1 + 1e-6)
 
-    def rows(self, exact: bool) -> Rows:
-        """The items as queries, in float32 if exact: the signs are with the columns that they meet."""
-        return Rows(self._in(exact), self._more_exact if exact else self._more, self.starts)
+    def as_queries(self, exact: bool) -> ops.ProductRows:
+        """Return the items as queries, in float32 if exact. The candidates carry the signs."""
+        return ops.ProductRows(
+            self._features(exact), self._extra_exact if exact else self._extra_fast, self.starts
+        )
 
     @cached_property
-    def _more(self) -> Tensor:
+    def _extra_fast(self) -> Tensor:
         a = (self.lasts * self.a).float()
         return torch.stack([a, torch.zeros_like(a), torch.zeros_like(a)], 1)
 
     @cached_property
-    def _more_exact(self) -> Tensor:
-        return torch.stack([self._more[:, 0], self.lengths, self._more[:, 1]], 1)
+    def _extra_exact(self) -> Tensor:
+        return torch.stack([self._extra_fast[:, 0], self.lengths, self._extra_fast[:, 1]], 1)
 
-    def columns(self, exact: bool) -> Rows:
-        """The items as columns that queries meet. If exact, products are upper bounds."""
-        features = self._in(exact)
+    def as_candidates(self, exact: bool) -> ops.ProductRows:
+        """Return the items as candidates of queries. If exact, products are upper bounds on costs."""
+        features = self._features(exact)
         if self.signs is not None:
             features = features * self.signs.to(features.dtype)
-        if not exact:  # the other columns of the queries are 0
-            return Rows(features, self.more.float(), self.starts)
+        if not exact:  # only the first extra column of queries is not 0
+            return ops.ProductRows(features, self.extra.float(), self.starts)
         slack = self.lengths * ((self.d + 64) * torch.finfo(torch.float32).eps)
-        return Rows(features, torch.stack([self.a.float(), slack, slack], 1), self.starts)
+        return ops.ProductRows(features, torch.stack([self.a.float(), slack, slack], 1), self.starts)
 
-    def _in(self, exact: bool) -> Tensor:
-        return self.features.float() if exact else self._narrowed
+    def _features(self, exact: bool) -> Tensor:
+        return self.features.float() if exact else self._narrow_features
 
     @cached_property
-    def _narrowed(self) -> Tensor:
-        return self.features.to(self.narrow)
+    def _narrow_features(self) -> Tensor:
+        return self.features.to(self.search_dtype)
 
-    def forget(self) -> None:
-        """The features have changed: what was computed from them does not hold any more."""
-        for name in ("own", "own_total", "lengths", "_narrowed"):
+    def clear_cache(self) -> None:
+        """Discard what was computed from the features, after they have changed."""
+        for name in ("own_costs", "own_total", "lengths", "_narrow_features"):
             self.__dict__.pop(name, None)
 
     @cached_property
-    def ask(self) -> Ask:
-        """The items as `decide` asks them."""
-        return Ask(
-            self.features, self.signs, self.lasts * self.a, self.own, self.magnitudes, self.of,
-            self.everyone - self.starts[self.of],
+    def move_inputs(self) -> ops.MoveInputs:
+        return ops.MoveInputs(
+            self.features, self.signs, self.lasts * self.a, self.own_costs, self.magnitudes,
+            self.problem_of, self.items - self.starts[self.problem_of],
         )  # fmt: skip
 
     def costs(self, i: Tensor, others: "TensorProblem", j: Tensor) -> Tensor:
-        """float64 costs of pairs of an item i of this problem and an item j of another; 0 if j is -1."""
-        products = dots(self.features, i, others.features, j, self.signs)
+        """Return float64 costs between items i and items j of another problem; 0 where j is -1."""
+        products = ops.pair_products(self.features, i, others.features, j, self.signs)
         return torch.where(j >= 0, products + self.lasts[i] * self.a[i] * others.a[j], 0.0)
 
     def contract(self, keys: Tensor) -> tuple["TensorProblem", Tensor]:
-        """The problem whose items are the clusters of these keys, and the labels 0..K-1 of the items.
+        """Return the problem whose items are the clusters of these keys, and labels 0..K-1 of the items.
 
         Keys are any numbers >= 0; clusters are ordered by problem, then by key.
         """
         if self.problems > 1:
-            keys = self.of * (keys.max() + 1) + keys
+            keys = self.problem_of * (keys.max() + 1) + keys
         ordered, order = torch.sort(keys, stable=True)
         first = torch.ones(self.n, dtype=torch.bool, device=self.device)
         first[1:] = ordered[1:] != ordered[:-1]
@@ -227,22 +229,24 @@ class TensorProblem:
         labels = torch.empty_like(keys)
         labels[order] = first.cumsum(0) - 1
         begins = torch.cat([groups, groups.new_full((1,), self.n)])
-        most = int((begins[1:] - begins[:-1]).max())
-        more = sums(self.more, order, begins, most)
-        if self.part is None:
-            features = sums(self.features, order, begins, most)
+        largest = int(begins.diff().max())
+        extra = ops.group_sums(self.extra, order, begins, largest)
+        if self.part_size is None:
+            features = ops.group_sums(self.features, order, begins, largest)
         else:
             features = self.sum_groups(labels, len(groups))
         if self.problems == 1:
             starts = torch.arange(0, len(groups) + 1, len(groups), device=self.device)
         else:
             each = torch.arange(self.problems + 1, device=self.device)
-            starts = torch.searchsorted(self.of[order[groups]], each)
-        a, magnitudes, _ = more.T.contiguous()
-        contracted = TensorProblem(features, a, magnitudes, starts, self.last, self.signs, self.narrow)
-        contracted.members = more
+            starts = torch.searchsorted(self.problem_of[order[groups]], each)
+        a, magnitudes, _ = extra.T.contiguous()
+        contracted = TensorProblem(
+            features, a, magnitudes, starts, self.last, self.signs, self.search_dtype
+        )
+        contracted.member_sums = extra
         return contracted, labels
 
     def inside(self, clusters: "TensorProblem") -> Tensor:
-        """What clusters keep inside, per problem."""
+        """Return the total cost inside clusters (a contraction of this problem), per problem."""
         return (clusters.own_total - self.own_total) / 2

@@ -1,4 +1,4 @@
-"""The trivial bound on a device: the costs of all pairs that repel, added up in float64."""
+"""The trivial bound on a device: the sum of all negative pair costs in float64."""
 
 import math
 from collections.abc import Iterator
@@ -9,33 +9,33 @@ import torch
 from torch import Tensor
 
 from clusterfug.execution.jit import Progress
-from clusterfug.execution.torch.device import memory
-from clusterfug.execution.torch.inputs import Item
+from clusterfug.execution.torch.device import available_bytes
+from clusterfug.execution.torch.inputs import TensorInput
 from clusterfug.execution.torch.memory import resident_bytes
-from clusterfug.execution.torch.pack import check_memory, make
+from clusterfug.execution.torch.pack import check_memory, make_pack
 from clusterfug.execution.torch.problem import TensorProblem
 
-_BLOCK = 8192  # rows and columns of a block: 512 MiB
-_ADDITIONS = 2048  # one after the other in a block, at most: a device adds up as a tree
+_BLOCK_ROWS = 8192  # also columns: 512 MiB
+_MAX_ADDITIONS = 2048  # in sequence, per block: a device sums as a tree
 
 
-def repulsion(
+def total_repulsion(
     problem: Any, device: torch.device, memory_limit: int | None, callback: Progress | None
 ) -> tuple[float, float]:
-    """Return the sum and an upper bound on its rounding error.
+    """Return the sum of the costs of all pairs that repel, and an upper bound on its rounding error.
 
     Features that do not fit on the device are streamed.
     """
-    item = Item(problem, device)
-    limit = memory(device, memory_limit)
-    streamed = resident_bytes(item.n, item.d, item.dtype.itemsize) > limit
+    given = TensorInput(problem, device)
+    limit = available_bytes(device, memory_limit)
+    streamed = resident_bytes(given.n, given.d, given.dtype.itemsize) > limit
     with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
         if streamed:
-            check_memory(item, limit=limit, device=device)
-        pack, errors = make([item], device, torch.float32, limit, streamed)
+            check_memory(given, limit=limit, device=device)
+        pack, errors = make_pack([given], device, torch.float32, limit, streamed)
         if pack is None:
             raise errors[0]
-        packed, n = pack.problem, item.n
+        packed, n = pack.problem, given.n
         sums = []
         for top, rows, a in _blocks(packed):
             queries = rows if packed.signs is None else rows * packed.signs
@@ -46,18 +46,15 @@ def repulsion(
                 bottom = top + len(rows)
                 callback("bound", bottom * (2 * n - bottom), n * n)
         total = math.fsum(torch.stack(sums).tolist())
-        error = 2.0**-52 * (item.d + 16) * float(packed.magnitudes.sum()) ** 2
-        error += 2.0**-52 * _ADDITIONS * abs(total)
+        error = 2.0**-52 * (given.d + 16) * float(packed.magnitudes.sum()) ** 2
+        error += 2.0**-52 * _MAX_ADDITIONS * abs(total)
         return pack.units[0] * total, pack.units[0] * error
 
 
 def _blocks(problem: TensorProblem, first: int = 0) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Rows in float64 with their last column, from the first on, and where they start."""
+    """Yield blocks of rows from row `first` on: start, features in float64, and a."""
     for some, part in problem.parts():
-        for start in range(0, part.n, _BLOCK):
+        for start in range(0, part.n, _BLOCK_ROWS):
             if some.start + start >= first:
-                yield (
-                    some.start + start,
-                    part.features[start : start + _BLOCK].double(),
-                    part.a[start : start + _BLOCK],
-                )
+                block = slice(start, start + _BLOCK_ROWS)
+                yield some.start + start, part.features[block].double(), part.a[block]

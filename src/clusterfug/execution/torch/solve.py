@@ -1,4 +1,4 @@
-"""Execution as tensors on a device: problems are packed, and all problems of a pack are solved at once."""
+"""Execution as tensors on a device: problems are packed, and those of a pack are solved simultaneously."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,16 +14,16 @@ from torch import Tensor
 from clusterfug.core import recorded
 from clusterfug.execution.jit import Progress
 from clusterfug.execution.plan import Execution
-from clusterfug.execution.torch.device import memory, out_of_memory
-from clusterfug.execution.torch.inputs import Item
-from clusterfug.execution.torch.multilevel import Step, steps
-from clusterfug.execution.torch.pack import Pack, check_memory, make, plan
+from clusterfug.execution.torch.device import available_bytes, out_of_memory_error
+from clusterfug.execution.torch.inputs import TensorInput
+from clusterfug.execution.torch.multilevel import RefinementStep, refinement_steps
+from clusterfug.execution.torch.pack import Pack, check_memory, make_pack, plan_packs
 from clusterfug.execution.torch.problem import TensorProblem
 from clusterfug.result import Clustering, Phase, number_by_first_appearance
 from clusterfug.solvers import Solver
 from clusterfug.solvers.local_search import LocalSearch
 
-_TILE = 1 << 24  # products of items of weight 0 and clusters at a time
+_BLOCK_ENTRIES = 1 << 24  # products of items of weight 0 with clusters at a time
 
 Outcome = Clustering | Exception
 
@@ -31,10 +31,9 @@ Outcome = Clustering | Exception
 def execute(
     problem: Any, solver: Solver, execution: Execution, bound: bool, callback: Progress | None
 ) -> Clustering:
-    """Solve one problem, which is a pack of one; a lower bound is computed afterwards."""
-    [found] = [
-        found for pack in solve_packed([problem], solver, execution, callback) for found in pack.values()
-    ]
+    """Solve one problem, as a pack of one, and compute a lower bound afterwards if requested."""
+    [outcomes] = solve_packed([problem], solver, execution, callback)
+    found = outcomes[0]
     if isinstance(found, Exception):
         raise found
     if not bound:
@@ -53,34 +52,34 @@ def solve_packed(
     device = execution.device
     assert device is not None
     begin = time.perf_counter()
-    items: dict[int, Item] = {}
-    wrong: dict[int, Outcome] = {}
+    inputs: dict[int, TensorInput] = {}
+    invalid: dict[int, Outcome] = {}
     for t, problem in enumerate(problems):
         try:
-            items[t] = Item(problem, device, solver)
+            inputs[t] = TensorInput(problem, device, solver)
         except Exception as error:
-            wrong[t] = error
-    if wrong:
-        yield wrong
-    positions = list(items)
-    limit = memory(device, execution.memory_limit)
-    for together, streamed in plan(list(items.values()), limit):
-        pack = {positions[t]: items[positions[t]] for t in together}
+            invalid[t] = error
+    if invalid:
+        yield invalid
+    positions = list(inputs)
+    limit = available_bytes(device, execution.memory_limit)
+    for members, streamed in plan_packs(list(inputs.values()), limit):
+        pack = {positions[t]: inputs[positions[t]] for t in members}
         try:
             with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
                 if streamed:
                     check_memory(*pack.values(), limit=limit, device=device)
                 found = _solve(pack, solver, execution, limit, streamed, callback, begin)
         except torch.cuda.OutOfMemoryError:
-            found = dict.fromkeys(pack, out_of_memory(device))
+            found = dict.fromkeys(pack, out_of_memory_error(device))
         except Exception as error:
-            found = dict.fromkeys(pack, error.with_traceback(None))  # which would keep tensors alive
+            found = dict.fromkeys(pack, error.with_traceback(None))  # a traceback keeps tensors alive
         yield found
         begin = time.perf_counter()
 
 
 def _solve(
-    pack: dict[int, Item],
+    pack: dict[int, TensorInput],
     solver: Solver,
     execution: Execution,
     limit: float,
@@ -88,50 +87,50 @@ def _solve(
     callback: Progress | None,
     begin: float,
 ) -> dict[int, Outcome]:
-    """Solve the valid problems of a pack at once."""
+    """Solve the valid problems of a pack simultaneously."""
     device = execution.device
     assert device is not None
     exact = execution.precision == "exact" or device.type == "cpu"
-    narrow = torch.float32 if exact else torch.bfloat16
+    search_dtype = torch.float32 if exact else torch.bfloat16
     found: dict[int, Outcome] = {}
-    made, errors = make(list(pack.values()), device, narrow, limit, streamed)
+    made, errors = make_pack(list(pack.values()), device, search_dtype, limit, streamed)
     if errors:
-        names = list(pack)
-        found = {names[t]: error for t, error in errors.items()}
-        pack = {t: item for t, item in pack.items() if t not in found}
+        positions = list(pack)
+        found = {positions[t]: error for t, error in errors.items()}
+        pack = {t: given for t, given in pack.items() if t not in found}
         if not pack:
             return found
-        made, _ = make(list(pack.values()), device, narrow, limit, streamed)
+        made, _ = make_pack(list(pack.values()), device, search_dtype, limit, streamed)
     assert made is not None
     found |= zip(pack, _run(made, list(pack.values()), solver, callback, begin), strict=True)
     return found
 
 
-class _Passed(NamedTuple):
-    """A step and where it arrived, per problem."""
+class _FinishedStep(NamedTuple):
+    """A step, and costs and numbers of clusters at its end, per problem."""
 
-    step: Step
-    end: float
+    step: RefinementStep
+    end: float  # seconds of the clock
     inside: list[float]
     counts: list[float]
 
 
 def _run(
-    pack: Pack, items: list[Item], solver: Solver, callback: Progress | None, begin: float
+    pack: Pack, inputs: list[TensorInput], solver: Solver, callback: Progress | None, begin: float
 ) -> list[Clustering]:
-    """Take the steps, cost the labels after each in float64, and say how they came about."""
+    """Run all steps, cost the labels after each in float64, and return one result per problem."""
     assert isinstance(solver, LocalSearch)  # by the plan
     problem = pack.problem
     budget = solver.budget()
-    passed: list[_Passed] = []
+    finished: list[_FinishedStep] = []
     all_pairs: list[float] = []
-    for step in steps(problem, pack.init, budget, pack.starts):
+    for step in refinement_steps(problem, pack.init, budget, pack.starts):
         clusters, labels = _numbered(problem, step.labels)
         if not all_pairs:
-            whole, _ = clusters.contract(torch.zeros_like(clusters.of))
+            whole, _ = clusters.contract(torch.zeros_like(clusters.problem_of))
             all_pairs = problem.inside(whole).tolist()
         inside, counts = torch.stack([problem.inside(clusters), clusters.starts.diff().double()]).tolist()
-        passed.append(_Passed(step, time.perf_counter(), inside, counts))
+        finished.append(_FinishedStep(step, time.perf_counter(), inside, counts))
         if callback is not None:
             done, total = budget.spent()
             callback(step.name, min(done, total), max(1, total))
@@ -139,43 +138,41 @@ def _run(
     first = clusters.starts.tolist()
     numbers = labels.cpu().numpy()
     results = []
-    for p, item in enumerate(items):
+    for p, given in enumerate(inputs):
         own = numbers[begins[p] : begins[p + 1]] - first[p]
-        if item.present is not None:
-            own = _label_absent(item, own, clusters.features[first[p] : first[p + 1]])
+        if given.present is not None:
+            own = _label_weightless(given, own, clusters.features[first[p] : first[p + 1]])
         unit, last = pack.units[p], begin
         trace = []
-        for step, end, inside, counts in passed:
+        for step, end, inside, counts in finished:
             cost = unit * (all_pairs[p] - inside[p])
-            phase = Phase(step.name, end - last, int(counts[p]), cost, *step[2:])
-            trace.append(phase)
+            trace.append(Phase(step.name, end - last, int(counts[p]), cost, *step[2:]))
             last = end
         results.append(recorded(solver.name, own, unit * inside[p], trace, begin))
     return results
 
 
 def _numbered(problem: TensorProblem, labels: Tensor) -> tuple[TensorProblem, Tensor]:
-    """The clusters of labels, and labels numbered by first appearance from problem to problem.
+    """Return the clusters of labels, and labels numbered by first appearance over all problems.
 
-    No two problems have a label in common.
+    Labels of different problems are different.
     """
-    items = torch.arange(problem.n, device=labels.device)
     none = torch.full((int(labels.max()) + 1,), problem.n, device=labels.device)
-    first = none.scatter_reduce(0, labels, items, "amin")
+    first = none.scatter_reduce(0, labels, problem.items, "amin")
     return problem.contract(first[labels])
 
 
-def _label_absent(item: Item, labels: NDArray[np.int64], sums: Tensor) -> NDArray[np.int64]:
-    """Labels of all items: those of weight 0 go to the cluster of the most similar mean feature."""
-    weights = np.bincount(labels, weights=item.of_present(item.weight))
+def _label_weightless(given: TensorInput, labels: NDArray[np.int64], sums: Tensor) -> NDArray[np.int64]:
+    """Return labels of all items: items of weight 0 get the cluster of the most similar mean feature."""
+    weights = np.bincount(labels, weights=given.of_present(given.weight))
     means = sums / torch.from_numpy(weights).to(sums.device)[:, None]
-    if item.signs is not None:
-        means *= torch.tensor(item.signs, device=sums.device)
-    present = item.weight > 0
-    every = np.empty(len(present), dtype=np.int64)
-    every[present] = labels
+    if given.signs is not None:
+        means *= torch.tensor(given.signs, device=sums.device)
+    present = given.weight > 0
+    complete = np.empty(len(present), dtype=np.int64)
+    complete[present] = labels
     absent = np.flatnonzero(~present)
-    for some in np.array_split(absent, 1 + len(absent) * max(means.shape) // _TILE):
-        rows = item.features[torch.from_numpy(some).to(item.features.device)]
-        every[some] = (rows.to(sums.device).double() @ means.T).argmax(1).cpu().numpy()
-    return number_by_first_appearance(every)
+    for some in np.array_split(absent, 1 + len(absent) * max(means.shape) // _BLOCK_ENTRIES):
+        rows = given.features[torch.from_numpy(some).to(given.features.device)]
+        complete[some] = (rows.to(sums.device).double() @ means.T).argmax(1).cpu().numpy()
+    return number_by_first_appearance(complete)

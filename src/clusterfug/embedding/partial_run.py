@@ -1,0 +1,96 @@
+"""Rows and progress of an unfinished run, in a folder beside the output, so that it can be resumed."""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.io import files
+
+
+class PartialRun:
+    """Context manager of an unfinished output; it resumes what an earlier run has stored.
+
+    rows.npy holds the rows. progress.json has the number of images they belong to, the images that were
+    skipped, and the settings; it is replaced after every batch, and rows beyond it are overwritten.
+    """
+
+    def __init__(self, output: Path, settings: dict[str, Any], d: int, restart: bool):
+        self.done = 0
+        self.skipped: dict[str, str] = {}
+        self._output, self._settings, self._d, self._restart = output, settings, d, restart
+        self._folder = output.with_name(f"{output.name}.partial")
+        self._rows, self._progress = self._folder / "rows.npy", self._folder / "progress.json"
+
+    def __enter__(self) -> "PartialRun":
+        self._folder.mkdir(exist_ok=True)
+        self._rows.touch()
+        self._file = self._rows.open("r+b")
+        try:
+            files.lock(self._file, f"another run is writing {self._output}: wait until it has ended")
+            if self._restart:
+                self._progress.unlink(missing_ok=True)
+            self._resume()
+            self._file.truncate(self._write_header())
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, rows: NDArray[Any], skipped: dict[str, str], done: int) -> None:
+        """Store the rows of `done` more images, all but the skipped ones."""
+        self._file.seek(self._write_header())
+        self._file.write(np.ascontiguousarray(rows).tobytes())
+        self._file.flush()
+        os.fsync(self._file.fileno())  # before progress.json counts them
+        self.done += done
+        self.skipped |= skipped
+        state = {"settings": self._settings, "done": self.done, "skipped": self.skipped}
+        with files.complete(self._progress) as part:
+            part.write_text(json.dumps(state), encoding="utf-8")
+
+    def finish(self) -> None:
+        """Turn the stored rows into the output."""
+        self._write_header()
+        self._file.close()
+        self._rows.replace(self._output)
+        self.remove()
+
+    def remove(self) -> None:
+        self._file.close()
+        for path in (self._rows, *self._folder.glob(f"*{self._progress.name}*")):
+            path.unlink(missing_ok=True)
+        with suppress(OSError):  # it is kept if it holds other files
+            self._folder.rmdir()
+
+    def _resume(self) -> None:
+        """Load the progress of an earlier run, if there is one; other settings are an error."""
+        try:
+            state = json.loads(self._progress.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return
+        other = [key for key, value in self._settings.items() if state["settings"].get(key) != value]
+        if other:
+            raise ValueError(
+                f"{self._folder} is an unfinished run with other settings ({', '.join(other)}): "
+                "repeat its command to go on, or start over with --restart"
+            )
+        size = self._file.seek(0, os.SEEK_END)
+        self.done, self.skipped = state["done"], state["skipped"]
+        if size < self._write_header():  # interrupted after the rows had become the output
+            self.done, self.skipped = 0, {}
+
+    def _write_header(self) -> int:
+        """Write the .npy header, of fixed length, for the rows so far; return where the next row begins."""
+        dtype, rows = np.dtype(self._settings["dtype"]), self.done - len(self.skipped)
+        header = {"descr": dtype.str, "fortran_order": False, "shape": (rows, self._d)}
+        self._file.seek(0)
+        np.lib.format.write_array_header_1_0(self._file, header)
+        return self._file.tell() + rows * self._d * dtype.itemsize

@@ -1,0 +1,40 @@
+"""Packing of conflicted cycles of a graph."""
+
+import numpy as np
+import pytest
+
+from clusterfug import GraphProblem, lower_bound, multicut, verify_bound
+from clusterfug.bounds.cycles import CyclePacker
+
+
+@pytest.mark.kernels
+def test_a_conflicted_square_without_chords_is_packed_as_two_triangles():
+    graph = GraphProblem([[0, 1], [1, 2], [2, 3], [0, 3]], [2.0, 3.0, 1.5, -1.0])
+    assert lower_bound(graph, method="trivial").value == pytest.approx(-1)
+    bound = lower_bound(graph)
+    assert bound.value == pytest.approx(0, abs=1e-6)
+    assert len(bound.certificate.amounts) == 2
+    assert verify_bound(graph, bound)
+    result = multicut(graph, bound=True)
+    assert result.optimal
+    assert result.gap == 0
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("length", [2, 3, 4, 7, 10])
+def test_cycles_of_any_length_are_packed(length):
+    nodes = np.arange(length)
+    edges = np.append(np.stack([nodes, nodes + 1], axis=1), [[0, length]], axis=0)
+    graph = GraphProblem(edges, [1.0] * length + [-0.5])
+    packer = CyclePacker(graph, 1000)
+    assert packer.unit * packer.pack(lambda: False) == pytest.approx(0.5)
+    assert lower_bound(graph).value == pytest.approx(0, abs=1e-6)
+
+
+def test_packing_continues_where_a_kernel_call_ended(rng, monkeypatch):
+    edges = np.stack(np.triu_indices(15, 1), axis=1)
+    graph = GraphProblem(edges, rng.normal(size=len(edges)))
+    expected = CyclePacker(graph, 10_000).pack(lambda: False)
+    monkeypatch.setattr("clusterfug.bounds.cycles._CYCLES_PER_CALL", 2)
+    monkeypatch.setattr("clusterfug.bounds.cycles._WORK", 10)
+    assert CyclePacker(graph, 10_000).pack(lambda: False) == pytest.approx(expected)

@@ -1,0 +1,50 @@
+"""What is printed: a progress bar on a terminal only, and JSON without infinity."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clusterfug.cli.terminal import console, facts, finite, print_json
+
+
+def test_a_terminal_shows_a_progress_bar(features):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "clusterfug", "cluster", str(features[0])],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(theirs)
+    drawn = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        drawn += piece
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"neighbours" in drawn
+    assert b"\xe2\x94\x81" in drawn  # the bar
+
+
+def test_values_are_printed_as_they_are_and_none_is_left_out(capsys):
+    console().print(facts({"path": "[bold]x[/bold].npy", "bound": None}))
+    assert capsys.readouterr().out.split() == ["path", "[bold]x[/bold].npy"]
+
+
+def test_json_has_paths_as_texts_and_no_other_objects(capsys):
+    print_json({"output": Path("l.npy"), "plot": None})
+    assert capsys.readouterr().out == '{"output": "l.npy", "plot": null}\n'
+    with pytest.raises(TypeError):
+        print_json({"output": object()})
+
+
+def test_what_is_not_finite_is_none():
+    values = (1.5, None, float("inf"), float("nan"))
+    assert [finite(value) for value in values] == [1.5, None, None, None]

@@ -1,0 +1,48 @@
+"""Every snippet of the README runs in order, as printed, and prints what the README says."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+#: A Python snippet, and the output that is printed below it, if there is one.
+PYTHON = re.compile(r"```python\n(.*?)```\n(?:```\n(.*?)```\n)?", re.DOTALL)
+
+
+def test_python_snippets_print_what_the_readme_says(capsys):
+    namespace = {}
+    snippets = PYTHON.findall(README)
+    assert len(snippets) == 3
+    for code, output in snippets:
+        exec(compile(code, "README.md", "exec"), namespace)
+        assert capsys.readouterr().out == output
+
+
+def test_commands_print_what_the_readme_says(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("demo")[0] == 0
+    sessions = re.findall(r"```\n\$ clusterfug (.*?)\n(.*?)```", README, re.DOTALL)
+    assert sessions
+    for command, expected in sessions:
+        code, out, err = run(*shlex.split(command))
+        assert (code, err) == (0, "")
+        assert without_seconds(out) == without_seconds(expected)
+    commands = re.findall(r"`clusterfug ((?:evaluate|bound) .*?)`", README, re.DOTALL)
+    assert len(commands) == 2
+    for command in commands:
+        code, out, err = run(*shlex.split(command))
+        assert (code, err) == (0, "")
+        assert re.search(r"objective +-617,206.65\n", out)
+
+
+def without_seconds(text):
+    return re.sub(r"seconds +[\d.]+", "seconds", text).rstrip()
+
+
+@pytest.mark.parametrize("page", sorted(Path(__file__).parents[2].glob("docs/*.md")), ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for text, folder in ((README, page.parents[1]), (page.read_text(), page.parent)):
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+            assert "://" in target or (folder / target).exists(), target

@@ -1,0 +1,189 @@
+"""Files: what is written is read back to the same bits, and broken files are named in one line."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+from clusterfug.io.files import Features, check_writable, read, read_features, write_instance
+from clusterfug.problems.graph import GraphProblem
+
+ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".csv", ".parquet", ".txt")
+FINITE = {"allow_nan": False, "allow_infinity": False}
+
+
+@settings(max_examples=30)
+@given(X=arrays(np.float32, (3, 2), elements=st.floats(width=32, **FINITE)))
+def test_float32_survives_every_format_bit_by_bit(X, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("formats")
+    for ending in ENDINGS:
+        path = folder / f"x{ending}"
+        write_instance(path, Features(X), 0.25)
+        back = read(path)
+        assert back.array.dtype == np.float32
+        assert back.array.tobytes() == X.tobytes()
+        assert back.threshold == (0.25 if ending == ".txt" else None)
+        assert back.metric == ("inner_product" if ending == ".txt" else "cosine")
+        assert [file.name for file in folder.iterdir() if file.name.startswith(".")] == []
+
+
+@settings(max_examples=30)
+@given(X=arrays(np.float64, (2, 3), elements=st.floats(-1e300, 1e300)))
+def test_float64_survives_when_asked_for(X, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("formats")
+    for ending in ENDINGS:
+        path = folder / f"x{ending}"
+        write_instance(path, Features(X), 0.1)
+        assert read(path, np.float64).array.tobytes() == X.tobytes()
+
+
+def test_graphs_survive_both_formats(tmp_path, rng):
+    edges = np.argwhere(np.triu(rng.random((9, 9)) < 0.5, 1))
+    graph = GraphProblem(edges, rng.normal(size=len(edges)))
+    for ending in (".txt", ".npz", ".NPZ"):
+        write_instance(tmp_path / f"g{ending}", graph, 0.0)
+        back = read(tmp_path / f"g{ending}")
+        np.testing.assert_array_equal(back.edges, graph.edges)
+        np.testing.assert_array_equal(back.costs, graph.costs)
+
+
+def test_a_graph_is_not_read_as_features(tmp_path):
+    (tmp_path / "g.txt").write_text("MULTICUT\n0 1 1\n")
+    with pytest.raises(ValueError, match=r"g\.txt holds a graph, not features"):
+        read_features(tmp_path / "g.txt")
+    np.save(tmp_path / "x.npy", np.eye(2))
+    np.testing.assert_array_equal(read_features(tmp_path / "x.npy").array, np.eye(2))
+
+
+def test_csv_with_and_without_header(tmp_path):
+    path = tmp_path / "x.csv"
+    for text in ("1,2\n3,4\n", "height,width\n1,2\n3,4\n", "0,1\n1,2\n3,4\n", "\ufeff1,2\r\n3,4\r\n"):
+        path.write_text(text)
+        np.testing.assert_array_equal(read(path).array, [[1, 2], [3, 4]])
+
+
+def test_npz_by_name_or_shape(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, features=np.eye(2), other=np.eye(3))
+    np.testing.assert_array_equal(read(path).array, np.eye(2))
+    np.savez(path, labels=np.arange(3), X=np.eye(3))
+    np.testing.assert_array_equal(read(path).array, np.eye(3))
+    sparse.save_npz(path, sparse.csr_array([[0, 2.0], [0, 0]]))
+    assert read(path).costs.tolist() == [2.0]
+
+
+def test_npy_is_memory_mapped(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(3))
+    assert isinstance(read(tmp_path / "x.npy").array, np.memmap)
+
+
+def test_parquet_columns_and_vectors(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pyarrow.table({"a": [1, 2], "b": [0.5, 1.5]}), path)
+    np.testing.assert_array_equal(read(path).array, [[1, 0.5], [2, 1.5]])
+    parquet.write_table(pyarrow.table({"id": ["x", "y"], "v": [[1.0, 2.0], [3.0, 4.0]]}), path)
+    np.testing.assert_array_equal(read(path).array, [[1, 2], [3, 4]])
+    parquet.write_table(pyarrow.table({"v": [[1.0], [3.0]], "name": ["x", None]}), path)
+    np.testing.assert_array_equal(read(path).array, [[1], [3]])
+    parquet.write_table(pyarrow.table({"a": [1.0], "__index_level_0__": [7]}), path)
+    np.testing.assert_array_equal(read(path).array, [[1]])
+    for table, message in (
+        ({"v": pyarrow.array([], pyarrow.list_(pyarrow.float32()))}, "holds no numbers"),
+        ({"v": [[1.0], [1.0, 2.0]]}, "differ in length"),
+        ({"a": [1.0, None]}, "column 'a' has an empty cell in row 1"),
+        ({"a": [1.0, 2.0], "name": ["x", "y"]}, "column 'name' holds string, not numbers"),
+    ):
+        parquet.write_table(pyarrow.table(table), path)
+        with pytest.raises(ValueError, match=message):
+            read(path)
+    path.write_bytes(b"PAR1 no")
+    with pytest.raises(ValueError, match="not a readable"):
+        read(path)
+
+
+def test_a_missing_extra_is_found_out_first(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r"pip install 'clusterfug\[io\]'"):
+        check_writable(tmp_path / "x.h5", (".h5",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,2\n3\n", "line 2: 1 numbers where 2 are expected"),
+        ("a,b\n1,2\n3,x\n", "line 3: 'x' is not a number"),
+        ("1,2\n3,\n", "line 2: '' is not a number"),
+        ("1,\n3,4\n", "line 1: '' is not a number"),
+        ("1,NA\n3,4\n", "line 1: 'NA' is not a number"),
+        ("a,b\n", "holds no numbers"),
+        ("", "holds no numbers"),
+    ],
+)
+def test_broken_csv_is_named_by_line(assert_fault_is_named, text, message):
+    assert_fault_is_named("x.csv", text, message)
+
+
+def test_broken_numpy_files(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.array([{"a": 1}, None]), allow_pickle=True)
+    with pytest.raises(ValueError, match="pickles are never loaded"):
+        read(path)
+    np.save(path, np.eye(10))
+    whole = path.read_bytes()
+    huge = whole.replace(b"(10, 10)", b"(10**9,)")
+    for content in (
+        whole[:300],
+        whole[:20],
+        whole.replace(b"'shape'", b"'shape("),
+        huge,
+        b"",
+        b"not numpy",
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"x\.npy is (broken|not a \.npy file)") as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+    path = tmp_path / "x.npz"
+    np.savez(path, a=np.eye(2), b=np.eye(2))
+    with pytest.raises(ValueError, match="exactly one 2-D array; it holds a, b"):
+        read(path)
+    for broken in (
+        {"format": 3, "shape": [2, 2], "data": [1.0]},
+        {"format": "csr", "shape": [2, 2], "data": [1.0]},
+    ):
+        np.savez(path, **{name: np.asarray(array) for name, array in broken.items()})
+        with pytest.raises(ValueError, match=r"x\.npz is broken"):
+            read(path)
+    np.savez_compressed(path, features=np.arange(10000.0).reshape(100, 100))
+    damaged = bytearray(path.read_bytes())
+    damaged[200:400] = bytes(200)
+    for content in (damaged, b"PK\x03\x04 broken", whole):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"x\.npz is (broken|not a \.npz file)"):
+            read(path)
+
+
+def test_missing_files_and_folders(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        read(tmp_path / "x.npy")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        read(tmp_path)
+
+
+def test_unwritable_outputs_are_found_out_first(tmp_path):
+    with pytest.raises(ValueError, match=r"must end in \.npy, \.csv"):
+        check_writable(tmp_path / "x.doc", (".npy", ".csv"))
+    with pytest.raises(OSError, match=r"the folder .* does not exist"):
+        check_writable(tmp_path / "no" / "x.npy", (".npy",))
+    (tmp_path / "x.npy").mkdir()
+    with pytest.raises(OSError, match="it is a folder"):
+        check_writable(tmp_path / "x.npy", (".npy",))
+    with pytest.raises(OSError, match=r"cannot write .*x\.npy"):
+        check_writable(type(tmp_path)("/proc/x.npy"), (".npy",))
