@@ -176,6 +176,8 @@ def test_a_bound_survives_a_file(features, bound, tmp_path):
     again = LowerBound.load(tmp_path / "bound.npz")
     assert (again.value, again.method, again.rounding) == (bound.value, bound.method, bound.rounding)
     assert again.seconds == bound.seconds
+    assert repr(again) == repr(bound)
+    assert f"{bound.value:.2f}, method='triangles'" in repr(bound)
     assert verify_bound(features, again, 0.3)
     np.savez(tmp_path / "other.npz", features=features)
     (tmp_path / "text.npz").write_text("hello")

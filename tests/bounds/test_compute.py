@@ -223,6 +223,13 @@ def test_bad_input_is_named():
         lower_bound([[np.nan, 1.0]])
 
 
+def test_progress_is_reported_for_triangles_and_for_the_sum(rng):
+    seen = []
+    lower_bound(conflicting(rng, 30), 0.3, callback=lambda *event: seen.append(event))
+    assert [phase for phase, _, _ in seen] == ["triangles", "bound"]
+    assert all(done == total for _, done, total in seen)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_trivial_bound_of_a_device_is_that_of_the_cpu(backend, rng, weighted):
     X = conflicting(rng, 300)

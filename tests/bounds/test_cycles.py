@@ -31,6 +31,7 @@ def test_cycles_of_any_length_are_packed(length):
     assert lower_bound(graph).value == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.kernels
 def test_packing_continues_where_a_kernel_call_ended(rng, monkeypatch):
     edges = np.stack(np.triu_indices(15, 1), axis=1)
     graph = GraphProblem(edges, rng.normal(size=len(edges)))

@@ -106,7 +106,7 @@ def test_init_is_read_in_every_format_of_labels(run, report, features, tmp_path)
     [
         ("x.npy -t 0.4 --alpha 1", "give --threshold or --alpha, not both"),
         ("x.npy -t nan", "threshold must be a finite number"),
-        ("x.npy -t high", "--threshold must be a number, local or auto, not 'high'"),
+        ("x.npy -t high", "--threshold must be a number or one of local, auto, not 'high'"),
         ("x.npy --alpha -1", "alpha must be at least 0"),
         ("x.npy --alpha nan", "alpha must be a finite number"),
         ("x.npy --alpha none.npy", "none.npy does not exist"),
@@ -145,3 +145,13 @@ def test_init_is_read_in_every_format_of_labels(run, report, features, tmp_path)
 )
 def test_bad_input_is_one_line_and_nothing_is_written(assert_fails, command, message):
     assert_fails(f"cluster {command}", message)
+
+
+def test_a_single_cluster_of_items_with_a_common_part_is_explained(run, tmp_path, rng):
+    np.save(tmp_path / "x.npy", 5 + rng.normal(size=(30, 4)))
+    for options, shown in (([], "note"), (["--json"], '"note": "one cluster')):
+        code, out, err = run("cluster", tmp_path / "x.npy", "-t", "0.1", *options)
+        assert (code, err) == (0, "")
+        assert shown in out
+        assert "they share a common part, so centre them first" in " ".join(out.split())
+    assert "note" not in run("cluster", tmp_path / "x.npy", "-t", "0.1", "--center")[1]

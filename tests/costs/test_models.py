@@ -248,6 +248,25 @@ def test_errors_are_the_same_line_at_every_entry_point(options, error, message):
         assert "\n" not in str(caught.value)
 
 
+def test_a_model_of_some_items_has_their_parameters():
+    items = slice(1, 3)
+    assert Threshold(0.4).of_items(items) == Threshold(0.4)
+    assert Alpha(0.5).of_items(items).alpha == 0.5
+    np.testing.assert_array_equal(Alpha([1.0, 2.0, 3.0, 4.0], "large").of_items(items).alpha, [2.0, 3.0])
+
+
+def test_a_model_that_is_selected_has_no_costs_yet():
+    with pytest.raises(ValueError, match="auto costs are selected first"):
+        Auto().column(GOOD, np.ones(4))
+
+
+def test_a_target_has_no_strictness():
+    with pytest.raises(ValueError, match="n_clusters chooses a local threshold: leave out strictness"):
+        dense_multicut(GOOD, n_clusters=2, strictness=0.5)
+    with pytest.raises(ValueError, match=r"n_clusters goes with .*, not with alpha: leave out n_clusters"):
+        dense_multicut(GOOD, n_clusters=2, alpha=0.5)
+
+
 def test_a_dense_problem_does_not_select_its_costs():
     for options in (
         {"threshold": "auto"},

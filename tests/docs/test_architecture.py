@@ -82,12 +82,6 @@ def test_the_tables_of_algorithms_are_those_of_the_registry():
 
 
 def test_the_package_tree_is_complete():
-    named = set(re.findall(r"`([\w/]+\.py)`", ARCHITECTURE))
+    named = re.findall(r"^\| `([\w/]+\.py)` \|", ARCHITECTURE, re.MULTILINE)
     files = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if path.name != "__init__.py"}
-    assert files - named == set()
-    assert {name for name in named if not (SOURCE / name).exists() and not name.startswith("tests")} <= {
-        "base.py",
-        "protocol.py",
-        "plan.py",
-        "core.py",
-    }
+    assert sorted(named) == sorted(files)

@@ -75,6 +75,7 @@ def test_a_failed_problem_is_named_and_the_others_are_solved(features):
             np.testing.assert_array_equal(results[t].labels, dense_multicut(features[t], threshold).labels)
 
 
+@pytest.mark.filterwarnings("ignore:one cluster holds all items")
 def test_a_generator_has_a_child_for_each_problem(features):
     def labels(n_jobs):
         rng = np.random.default_rng(5)

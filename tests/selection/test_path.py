@@ -53,6 +53,15 @@ def test_ctrl_c_stops_the_whole_path(features):
         threshold_path(features, [0.2, 0.4], algorithm="fast", callback=interrupt)
 
 
+def test_ctrl_c_in_a_search_that_keeps_its_labels_stops_the_whole_path(features, monkeypatch):
+    def interrupted(**arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("clusterfug.exact.program.linprog", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        threshold_path(features, [0.2, 0.4], algorithm="exact", time_limit=np.inf)
+
+
 def test_the_callback_counts_thresholds(features):
     seen = []
     threshold_path(features, [0.2, 0.4, 0.6], algorithm="fast", callback=lambda *event: seen.append(event))

@@ -92,14 +92,15 @@ def cluster(
         )
         show_path(problem, values, solver, execution, plot, as_json)
         return
-    with progress() as callback, _quiet():
+    with progress() as callback, _advice() as notes:
         result = core.solve(problem, solver, execution, bound=bound, callback=callback)
     _write(result, output, plot, folder, weights is not None)
+    advice = None if result.choice is not None or not notes else str(notes[0].message)
     if as_json:
         about = _problem_as_dict(problem) | {"device": str(execution.device or "cpu")}
-        print_json(about | _result_as_dict(result) | {"output": output, "plot": plot})
+        print_json(about | _result_as_dict(result) | {"note": advice, "output": output, "plot": plot})
     else:
-        _print(result, output)
+        _print(result, output, advice)
 
 
 def _check_outputs(
@@ -161,13 +162,13 @@ def _check_read(
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence warnings, which the table says in words, and what dask logs: an error is one line."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+def _advice() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings, to be printed after the result; silence what dask logs: an error is one line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
         logging.disable()
         try:
-            yield
+            yield caught
         finally:
             logging.disable(logging.NOTSET)
 
@@ -236,7 +237,7 @@ def _result_as_dict(result: "Clustering") -> dict[str, Any]:
     return about | {name: getattr(choice, name) for name in names} | {"candidates": choice.rows()}
 
 
-def _print(result: "Clustering", output: Path | None) -> None:
+def _print(result: "Clustering", output: Path | None, advice: str | None) -> None:
     sizes = np.sort(np.bincount(result.labels))[::-1]
     far = (
         f"at most {result.gap:.4%} from optimal, {result.gap_inside:.2%} of inside" if result.bound else ""
@@ -254,6 +255,7 @@ def _print(result: "Clustering", output: Path | None) -> None:
         "algorithm": result.algorithm + _certificate(result),
         "seconds": f"{result.seconds:.2f}",
         "labels": str(output or "not written; -o labels.npy writes them"),
+        "note": advice,
     }
     console().print(facts(rows))
 

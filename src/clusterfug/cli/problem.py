@@ -154,10 +154,12 @@ def _is_number(text: str) -> bool:
 
 def _number_or_name(text: str | None) -> float | str | None:
     """Return what --threshold says."""
-    if text is None or text in ("local", "auto"):
+    from clusterfug.costs.models import NAMED
+
+    if text is None or text in NAMED:
         return text
     if not _is_number(text):
-        raise ValueError(f"--threshold must be a number, local or auto, not {text!r}")
+        raise ValueError(f"--threshold must be a number or one of {', '.join(NAMED)}, not {text!r}")
     return float(text)
 
 
