@@ -2,24 +2,19 @@
 PYTHON ?= python3
 PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints-dev.txt
 
-.PHONY: demo test test-compiled test-interpreted test-gpu check bench paper
+.PHONY: demo test test-gpu check bench paper
 
 demo: .venv/installed
 	.venv/bin/clusterfug demo
 
-# With compiled kernels; and beside that the small tests once more with the kernels interpreted, so that
-# coverage counts the lines inside them.
+# With compiled kernels, by two processes; then the tests of kernels once more with the kernels interpreted, so
+# that coverage counts the lines inside them.
 test: .venv/installed-dev
 	.venv/bin/python -m coverage erase
-	$(MAKE) --jobs=2 --output-sync=target test-compiled test-interpreted
+	.venv/bin/python -m coverage run -m pytest --numprocesses=2 --dist=loadfile
+	NUMBA_DISABLE_JIT=1 CLUSTERFUG_DATA= .venv/bin/python -m coverage run -m pytest -q -m kernels
 	.venv/bin/python -m coverage combine --quiet
 	.venv/bin/python -m coverage report --fail-under=90
-
-test-compiled: .venv/installed-dev
-	.venv/bin/python -m coverage run -m pytest
-
-test-interpreted: .venv/installed-dev
-	NUMBA_DISABLE_JIT=1 CLUSTERFUG_DATA= .venv/bin/python -m coverage run -m pytest -q -m kernels
 
 # On a machine with a CUDA GPU, by its own Python with its own torch and pytest: nothing is installed.
 test-gpu:

@@ -263,14 +263,14 @@ def lower_bound(
     >>> from clusterfug import dense_multicut, lower_bound
     >>> X = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 0.9]])
     >>> round(float(lower_bound(X, 0.5)), 6), round(dense_multicut(X, 0.5).objective, 6)
-    (-1.548792, -1.548792)
+    (-1.559625, -1.559625)
     """
-    from clusterfug.bounds.compute import METHODS, compute_bound
+    from clusterfug.bounds.compute import check_limits, compute_bound
 
-    checks.one_of("method", method, METHODS)
     limit = None if memory_limit is None else checks.memory("memory_limit", memory_limit)
     problem = any_problem(X, threshold, sample_weight=sample_weight, **costs)
     execution = plan(problem, make_solver("fast"), device=device)
+    check_limits(method, time_limit, limit, execution)
     problem = with_selected_costs(problem, execution, callback)
     return compute_bound(
         problem, execution, method=method, time_limit=time_limit, memory_limit=limit, callback=callback
@@ -354,14 +354,14 @@ def threshold_path(
     """
     from clusterfug.selection.path import solve_path
 
+    if checks.is_problem(X):
+        raise ValueError(
+            f"X is a {type(X).__name__}, which has its costs: give features to try several thresholds"
+        )
     values = checks.vector("thresholds", thresholds)
     problem = feature_problem(
         X, float(values[0]), sample_weight=sample_weight, metric=metric, center=center
     )
-    if not isinstance(problem, FeatureProblem):
-        raise ValueError(
-            "X is a DenseProblem, which has its costs: give features to try several thresholds"
-        )
     if options.get("init") is not None:
         raise ValueError("threshold_path starts from neighbouring thresholds: leave out init")
     solver = make_solver(algorithm, **options)
@@ -414,7 +414,7 @@ def solve_many(
         Problems solved at a time on the CPU; all cores by default. It does not go with a device or a
         client.
     device, precision, memory_limit, bound
-        As for `dense_multicut`. Graphs are solved on the CPU.
+        As for `dense_multicut`. Graphs are solved on the CPU, without a device.
     client : distributed.Client or str, optional
         A dask cluster, or the address of its scheduler.
     callback : callable, optional
@@ -446,6 +446,7 @@ def solve_many(
     costs = {"alpha": alpha, "prefer": prefer, "strictness": strictness}
     costs |= {"n_neighbors": n_neighbors, "n_clusters": n_clusters}
     cost_model(threshold, **costs)  # raises errors that hold for every problem
+    preprocessing_of(metric, center)
     costs |= {"sample_weight": sample_weight, "metric": metric, "center": center}
     jobs = threads.cores() if n_jobs in (None, -1) else checks.count("n_jobs", n_jobs)
     if n_jobs is not None and (is_given(device) or client is not None):
@@ -494,9 +495,7 @@ def feature_problem(
             raise TypeError("X is a GraphProblem: use multicut")
         return X
     model = cost_model(threshold, **costs)
-    preprocessing = Preprocessing(
-        "cosine" if metric is None else metric, False if center is None else center
-    )
+    preprocessing = preprocessing_of(metric, center)
     if checks.is_path(X):
         from clusterfug.execution.sharded.source import FeatureFiles
 
@@ -504,6 +503,11 @@ def feature_problem(
     elif not checks.is_tensor(X) and not checks.is_dask(X):
         X = checks.numeric("X", X)
     return FeatureProblem(X, model, sample_weight, preprocessing)
+
+
+def preprocessing_of(metric: str | None, center: bool | None) -> Preprocessing:
+    """Return the preprocessing that arguments describe; by default cosine, without centring."""
+    return Preprocessing("cosine" if metric is None else metric, False if center is None else center)
 
 
 def any_problem(X: Any, threshold: Any = None, **costs: Any) -> Solvable:

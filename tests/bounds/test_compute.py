@@ -250,3 +250,14 @@ def test_a_result_of_a_device_has_a_bound(backend, rng):
     assert verify_bound(X, result.bound, 0.3)
     with pytest.raises(ValueError, match="many problems on a GPU have no bounds"):
         solve_many([X], 0.3, device=backend, bound=True)
+
+
+@pytest.mark.parametrize(
+    "options", [{"time_limit": -1}, {"method": "trivial", "time_limit": 1}, {"method": "best"}]
+)
+def test_bad_arguments_are_errors_before_costs_are_selected(rng, monkeypatch, options):
+    monkeypatch.setattr(
+        "clusterfug.selection.select.selected_costs", lambda *_: pytest.fail("costs were selected")
+    )
+    with pytest.raises(ValueError, match=r"time_limit|method"):
+        lower_bound(rng.normal(size=(9, 3)), **options)

@@ -119,8 +119,8 @@ class LowerBound:
         if self.certificate is None:
             raise ValueError(f"a bound of {self.method} has no certificate to write")
         with Path(path).open("wb") as file:
-            about = {"value": self.value, "rounding": self.rounding, "seconds": self.seconds}
-            np.savez_compressed(file, method=self.method, **about, **vars(self.certificate))
+            numbers: dict[str, Any] = {name: v for name, v in vars(self).items() if name != "certificate"}
+            np.savez_compressed(file, **numbers, **vars(self.certificate))
 
     @classmethod
     def load(cls, path: Any) -> "LowerBound":

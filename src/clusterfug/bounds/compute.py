@@ -19,6 +19,20 @@ METHODS = ("trivial", "triangles", "auto")
 MAX_ITEMS_FOR_TRIANGLES = 100_000
 
 
+def check_limits(
+    method: str, time_limit: float | None, memory_limit: int | None, execution: Execution
+) -> None:
+    """Raise the errors of the arguments of `lower_bound`, before any work."""
+    checks.one_of("method", method, METHODS)
+    if time_limit is not None and time_limit != np.inf:
+        checks.number("time_limit", time_limit, 0.0)
+    if method == "trivial":
+        if time_limit is not None:
+            raise ValueError("time_limit is for packing triangles: leave it out with method='trivial'")
+        if memory_limit is not None and execution.device is None:
+            raise ValueError("memory_limit is for triangles or a GPU: leave it out with method='trivial'")
+
+
 def compute_bound(
     problem: Any,
     execution: Execution,
@@ -31,14 +45,6 @@ def compute_bound(
     """Return a lower bound: the trivial one on the device of the execution, triangles on the CPU."""
     begin = time.perf_counter()
     device = execution.device
-    checks.one_of("method", method, METHODS)
-    if time_limit is not None and time_limit != np.inf:
-        time_limit = checks.number("time_limit", time_limit, 0.0)
-    if method == "trivial":
-        if time_limit is not None:
-            raise ValueError("time_limit is for packing triangles: leave it out with method='trivial'")
-        if memory_limit is not None and device is None:
-            raise ValueError("memory_limit is for triangles or a GPU: leave it out with method='trivial'")
     if device is not None and _resolved(method, problem.shape[0]) == "trivial":
         from clusterfug.execution.torch.repulsion import total_repulsion
 

@@ -15,6 +15,10 @@ from clusterfug.models.assignment import cluster_means, most_similar
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.solvers import make_solver
 
+_COSTS = ("alpha", "prefer", "strictness", "n_neighbors", "n_clusters")
+_OPTIONS = ("refine", "init", "time_limit", "max_iter", "random_state", "k", "ann")
+_EXECUTION = ("device", "precision", "memory_limit", "bound")
+
 
 class DenseMulticut(ClusterMixin, BaseEstimator):
     """Clustering that finds the number of clusters itself, by dense multicut.
@@ -166,35 +170,12 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             raise TypeError(
                 "X is a tensor on a GPU: use dense_multicut, which takes it as it is, or X.cpu()"
             )
-        costs = cost_model(
-            self.threshold,
-            alpha=self.alpha,
-            prefer=self.prefer,
-            strictness=self.strictness,
-            n_neighbors=self.n_neighbors,
-            n_clusters=self.n_clusters,
-        )
+        costs = cost_model(self.threshold, **self._given(_COSTS))
         preprocessing = Preprocessing(self.metric, self.center)
-        solver = make_solver(
-            self.algorithm,
-            refine=self.refine,
-            init=self.init,
-            time_limit=self.time_limit,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-            k=self.k,
-            ann=self.ann,
-        )
+        solver = make_solver(self.algorithm, **self._given(_OPTIONS))
         X = validate_data(self, X, dtype="numeric")
         problem = FeatureProblem(X, costs, sample_weight, preprocessing)
-        execution = plan(
-            problem,
-            solver,
-            device=self.device,
-            precision=self.precision,
-            memory_limit=self.memory_limit,
-            bound=self.bound,
-        )
+        execution = plan(problem, solver, **self._given(_EXECUTION))
         problem = problem.prepared()
         self.result_ = core.solve(problem, solver, execution, bound=self.bound)
         self.mean_, features, sample_weight = problem.mean, problem.X, problem.sample_weight
@@ -209,6 +190,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         weight = checks.optional_weights(sample_weight, len(X))
         self.cluster_centers_ = cluster_means(features, self.labels_, weight)
         return self
+
+    def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names}
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
         """Cluster the rows of X and return their labels."""

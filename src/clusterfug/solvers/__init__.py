@@ -10,19 +10,19 @@ from clusterfug import checks
 from clusterfug.solvers.base import Context, Solver, option
 from clusterfug.solvers.contraction import Dapplaec, Dgaec, DgaecInc, Dlaec, Gaec
 from clusterfug.solvers.exact import Exact
-from clusterfug.solvers.local_search import Auto, Best, Fast
+from clusterfug.solvers.local_search import AutoSearch, BestSearch, FastSearch
 
 __all__ = [
     "SOLVERS",
-    "Auto",
-    "Best",
+    "AutoSearch",
+    "BestSearch",
     "Context",
     "Dapplaec",
     "Dgaec",
     "DgaecInc",
     "Dlaec",
     "Exact",
-    "Fast",
+    "FastSearch",
     "Gaec",
     "Solver",
     "documented",
@@ -43,7 +43,7 @@ def register(solver: type[Solver]) -> type[Solver]:
     return solver
 
 
-for _solver in (Auto, Fast, Best, Exact, Gaec, Dgaec, DgaecInc, Dlaec, Dapplaec):
+for _solver in (AutoSearch, FastSearch, BestSearch, Exact, Gaec, Dgaec, DgaecInc, Dlaec, Dapplaec):
     register(_solver)
 
 

@@ -60,7 +60,7 @@ class LocalSearch(Solver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fast(LocalSearch):
+class FastSearch(LocalSearch):
     """Multilevel moves and joins until no single move and no single join improves the clustering."""
 
     name: ClassVar[str] = "fast"
@@ -86,17 +86,17 @@ class RandomSearch(LocalSearch):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Auto(RandomSearch):
-    """`Fast` and, where it is cheap, a second start, Kernighan-Lin and a little perturbation."""
+class AutoSearch(RandomSearch):
+    """`FastSearch` and, where it is cheap, a second start, Kernighan-Lin and a little perturbation."""
 
     name: ClassVar[str] = "auto"
     summary: ClassVar[str] = "the default: fast and, where it is cheap, a second start and Kernighan-Lin"
-    executions: ClassVar[frozenset[str]] = Fast.executions
+    executions: ClassVar[frozenset[str]] = FastSearch.executions
     several_starts: ClassVar[bool] = True  # on a device, for small problems
 
 
 @dataclass(frozen=True, kw_only=True)
-class Best(RandomSearch):
+class BestSearch(RandomSearch):
     """Iterated local search until `time_limit` or `max_iter`, or until nothing improves any more."""
 
     name: ClassVar[str] = "best"
