@@ -143,16 +143,36 @@ def test_a_signature_is_plus_or_minus_one():
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(600, 600), ("600MB", 600_000_000), ("2 GiB", 2**31), ("1.5kb", 1500), (np.int64(7), 7)],
+    [
+        (600, 600),
+        (np.int64(7), 7),
+        ("600MB", 600_000_000),
+        ("2 GiB", 2**31),
+        ("1.5kb", 1500),
+        (".5 gb", 500_000_000),
+        (" 1kB ", 1000),
+        ("3KiB", 3072),
+        ("7b", 7),
+        ("1tb", 10**12),
+        ("1TiB", 2**40),
+        ("1.5MiB", 3 * 2**19),
+    ],
 )
 def test_memory_is_bytes_or_a_text(value, expected):
     assert checks.memory("memory_limit", value) == expected
 
 
-@pytest.mark.parametrize("value", ["600", "MB", "2 parsecs", "-1MB", "0.1B", 0, 1.5, None, True])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "600", "MB", "2 parsecs", "-1MB", "0.1B", "0MB", "1e3MB", "2GB!", "1,5GB", "GiB2", "1..5GB"),
+        *("9" * 400 + "GB", 0, -5, 1.5, None, True, [1]),
+    ],
+)
 def test_bad_memory_is_named(value):
-    with pytest.raises((ValueError, TypeError), match="memory_limit must be"):
+    with pytest.raises((ValueError, TypeError), match="memory_limit must be") as error:
         checks.memory("memory_limit", value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("value", [0, (3, 2), (1, 2, 3), 1.5, "few", (1, None)])

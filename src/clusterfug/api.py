@@ -362,6 +362,7 @@ def threshold_path(
     problem = feature_problem(
         X, float(values[0]), sample_weight=sample_weight, metric=metric, center=center
     )
+    assert isinstance(problem, FeatureProblem)
     if options.get("init") is not None:
         raise ValueError("threshold_path starts from neighbouring thresholds: leave out init")
     solver = make_solver(algorithm, **options)

@@ -1,4 +1,4 @@
-"""A dask cluster of two processes for all modules of this folder, and results of this process to compare."""
+"""A dask cluster of two processes for all modules of this folder, and results of this process."""
 
 import logging
 import os
@@ -25,9 +25,9 @@ MINUTES = 600  # seconds: a limit for what takes seconds, on a machine that is b
 
 
 @contextmanager
-def two_workers():
-    config = {"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "600s"}
-    options = {"dashboard_address": None, "host": "127.0.0.1", "silence_logs": logging.CRITICAL}
+def two_workers(connect="600s"):
+    config = {"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": connect}
+    options = {"dashboard_address": ":0", "host": "127.0.0.1", "silence_logs": logging.CRITICAL}
     with dask.config.set(config), LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster:
         yield cluster
 
@@ -48,8 +48,8 @@ def client(cluster):
 
 @pytest.fixture(scope="module")
 def fragile_cluster():
-    """Two workers that are replaced when they die."""
-    with two_workers() as cluster:
+    """Two workers that are replaced when they die; so connections to them are soon given up."""
+    with two_workers(connect="20s") as cluster:
         yield cluster
 
 

@@ -128,9 +128,9 @@ def test_dask_works_after_a_wrong_address():
         "print(X.sum().compute())\n"
     )
     done = python(code)
-    assert done.stdout == (
-        "the address of a scheduler is like tcp://host:8786, not 'localhost'\n8.0\n"
-    ), done.stderr
+    assert done.stdout == ("the address of a scheduler is like tcp://host:8786, not 'localhost'\n8.0\n"), (
+        done.stderr
+    )
 
 
 def test_without_dask_the_error_names_the_extra(saved):

@@ -187,7 +187,16 @@ def test_a_full_disk_leaves_nothing_behind(cluster, tmp_path, rng, command, kept
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
 
-    arguments = ["cluster", "x.npy", "-t", 0.4, "--scheduler", cluster.scheduler_address, "-o", "labels.npy"]
+    arguments = [
+        "cluster",
+        "x.npy",
+        "-t",
+        0.4,
+        "--scheduler",
+        cluster.scheduler_address,
+        "-o",
+        "labels.npy",
+    ]
     arguments += ["--checkpoint", "kept"] if kept else []
     still = {"PYTHONDONTWRITEBYTECODE": "1"}
     process = command(*arguments, environment=still, preexec_fn=limit_file_size)

@@ -1,5 +1,7 @@
 """Joins of more nodes than one task may have: partners, groups, and labels of all nodes."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 from makers import clusters_of, mixture, noisy_problem, pair_costs, separated
@@ -155,7 +157,7 @@ def test_blocks_of_the_same_origin_are_not_searched_again(monkeypatch, rng):
         of_halves = [
             blocks_of(half, -(-half.n // 2), origin) for half, origin in zip(halves, origins, strict=True)
         ]
-        found.append((joined(sum(of_halves, []), 40), len(searches)))
+        found.append((joined(list(chain(*of_halves)), 40), len(searches)))
     (all_pairs, many), (new_pairs, few) = found
     np.testing.assert_array_equal(all_pairs, new_pairs)
     assert (many, few) == (10, 4)

@@ -59,8 +59,8 @@ def stop(*_):
     raise StopError
 
 
-@pytest.fixture
-def X(rng):
+@pytest.fixture(name="X")
+def features(rng):
     return mixture(rng, 30, 5, d=6, noise=1.5)[0]
 
 
@@ -474,7 +474,9 @@ def test_a_run_that_is_killed_continues(tmp_path, rng):
             code = process.wait()
             assert code in (0, -signal.SIGKILL), process.stderr.read()
         if code != 0:
-            assert not any(path.suffix == ".npy" and path.name[0] != "." for path in output.parent.iterdir())
+            assert not any(
+                path.suffix == ".npy" and path.name[0] != "." for path in output.parent.iterdir()
+            )
     assert kills == 3
     np.testing.assert_array_equal(np.load(output), whole.labels)
     assert [name for name in names_in(folder) if name[0] != "."] == FINISHED

@@ -69,7 +69,9 @@ def test_no_task_has_more_clusters_than_it_may(monkeypatch, rng):
         return value
 
     monkeypatch.setattr(LocalEngine, "submit", watched)
-    monkeypatch.setattr(LocalEngine, "submit_alone", lambda self, function, *arguments: function(*arguments))
+    monkeypatch.setattr(
+        LocalEngine, "submit_alone", lambda self, function, *arguments: function(*arguments)
+    )
     problem = DenseProblem(X, 0.7)
     *_, (_, refined, _) = sharded_driver(problem, most, most).phases(None)
     assert refined.labels.max() + 1 > 3 * most
@@ -240,9 +242,7 @@ def test_without_moves_nothing_is_evaluated(rng):
     state = all_changed(np.arange(8) % 2, n_rounds=3)
     driver = ScriptedDriver(noisy_problem(rng, 8), lambda count: -1.0)
     unsettled = np.array([False, True])
-    after, same = driver._accept(
-        state, NOTHING_INSIDE, state.labels.copy(), unsettled, [np.arange(8)]
-    )
+    after, same = driver._accept(state, NOTHING_INSIDE, state.labels.copy(), unsettled, [np.arange(8)])
     assert same is NOTHING_INSIDE
     assert driver.evaluated == []
     assert (after.changed.tolist(), after.n_rounds) == ([False, True], 4)

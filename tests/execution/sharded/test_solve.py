@@ -57,7 +57,10 @@ def test_a_problem_within_the_memory_limit_is_solved_at_once(rng):
         result = dense_multicut(X, 0.3, memory_limit=memory_limit)
         assert result.trace[0].name == "multilevel"
         np.testing.assert_array_equal(result.labels, at_once.labels)
-    assert dense_multicut(X, 0.3, memory_limit=memory_for(40, 8) - 1).trace[0].name == "shards"
+    limit = memory_for(40, 8) - 1
+    sharded, by_text = (dense_multicut(X, 0.3, memory_limit=value) for value in (limit, f"{limit}B"))
+    assert sharded.trace[0].name == by_text.trace[0].name == "shards"
+    np.testing.assert_array_equal(sharded.labels, by_text.labels)
     best = dense_multicut(X, 0.3, algorithm="best", max_iter=1, memory_limit=1)
     assert best.trace[0].name == "multilevel"
 

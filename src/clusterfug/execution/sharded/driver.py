@@ -40,7 +40,7 @@ class Shard(NamedTuple):
     recipe: tasks.Recipe
 
 
-class Evaluation(NamedTuple):
+class RunEvaluation(NamedTuple):
     """Totals of the clusters, as tasks, and the objective that follows from them."""
 
     totals: list[Any]  # each of a block of consecutive clusters
@@ -112,7 +112,7 @@ class Driver:
         self.progress = progress or (lambda *_: None)
         self._scheduler = CoroutineScheduler(engine)
 
-    def phases(self, init: Labels | None) -> Iterator[tuple[str, Refined, Evaluation]]:
+    def phases(self, init: Labels | None) -> Iterator[tuple[str, Refined, RunEvaluation]]:
         """Yield the phases: "shards", unless there are labels to start from, and "refinement"."""
         if len(self.shards) == 1 or (init is not None and self.n <= self.max_items):
             yield self._solve_at_once(init)
@@ -130,7 +130,7 @@ class Driver:
         else:
             yield self._refine(state, evaluation)
 
-    def _solve_at_once(self, labels: Labels | None) -> tuple[str, Refined, Evaluation]:
+    def _solve_at_once(self, labels: Labels | None) -> tuple[str, Refined, RunEvaluation]:
         """Solve all items in one task, from labels if there are any, as without shards."""
         parts = (self.engine.submit(tasks.shard_problem, shard.rows, shard.recipe) for shard in self.shards)
         settings = self.algorithm, labels, self.budget.left(), self.rng
@@ -210,7 +210,7 @@ class Driver:
 
     # Moves and joins.
 
-    def _refine(self, state: DriverState, evaluation: Evaluation) -> tuple[str, Refined, Evaluation]:
+    def _refine(self, state: DriverState, evaluation: RunEvaluation) -> tuple[str, Refined, RunEvaluation]:
         """Alternate moves and joins until neither improves the clustering."""
         if evaluation.all_pairs > evaluation.inside:
             state = DriverState(np.zeros_like(state.labels), np.ones(1, dtype=np.bool_), state.n_rounds)
@@ -240,7 +240,7 @@ class Driver:
         labels = self._scheduler.start(join_blocks(self.engine, blocks, self.max_items))()
         return labels
 
-    def _move_items(self, state: DriverState, evaluation: Evaluation) -> tuple[DriverState, Evaluation]:
+    def _move_items(self, state: DriverState, evaluation: RunEvaluation) -> tuple[DriverState, RunEvaluation]:
         """Run one round of moves: every shard returns candidates, and one task decides on all of them.
 
         If there are too many candidates for one task, they are decided on in groups, independently of each
@@ -316,11 +316,11 @@ class Driver:
     def _accept(
         self,
         state: DriverState,
-        evaluation: Evaluation,
+        evaluation: RunEvaluation,
         proposed: Labels,
         unsettled: NDArray[np.bool_],
         groups: list[Labels],
-    ) -> tuple[DriverState, Evaluation]:
+    ) -> tuple[DriverState, RunEvaluation]:
         """Apply all proposed moves, or a random part of them, such that inside grows."""
         moves = state.labels != proposed
         if not moves.any():  # unsettled items need exact scores
@@ -346,12 +346,12 @@ class Driver:
 
     # Totals.
 
-    def _evaluate(self, labels: Labels) -> Evaluation:
+    def _evaluate(self, labels: Labels) -> RunEvaluation:
         """Return the totals and the objective of labels 0..K-1."""
         totals = self._totals(self.shards, labels)
         submitted = [self.engine.submit(ClusterTotals.terms, block) for block in totals]
         terms = add_terms([self.engine.value(task) for task in submitted])
-        return Evaluation(totals, terms.inside, terms.all_pairs, terms.weightless)
+        return RunEvaluation(totals, terms.inside, terms.all_pairs, terms.weightless)
 
     def _totals(self, shards: list[Shard], labels: Labels) -> list[Any]:
         """Return the totals of the clusters 0..K-1 of the labels, in blocks."""
@@ -382,7 +382,7 @@ class Driver:
         """Return the labels of a shard in a small integer type, since they are sent to the task."""
         return labels[shard.start : shard.stop].astype(np.int32 if self.n < 2**31 else np.int64)
 
-    def label_weightless(self, labels: Labels, evaluation: Evaluation) -> Labels:
+    def label_weightless(self, labels: Labels, evaluation: RunEvaluation) -> Labels:
         """Return labels by which items of weight 0 are in the cluster of most similar mean."""
 
         def labelled() -> Iterator[Any]:
