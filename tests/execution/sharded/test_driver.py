@@ -9,7 +9,7 @@ from clusterfug import DenseProblem, dense_multicut
 from clusterfug.execution.sharded import driver as driver_module
 from clusterfug.execution.sharded import tasks
 from clusterfug.execution.sharded.checkpoint import Checkpoint, DriverState
-from clusterfug.execution.sharded.driver import Driver, Evaluation, Pool, Shard
+from clusterfug.execution.sharded.driver import Driver, Pool, RunEvaluation, Shard
 from clusterfug.execution.sharded.engine import LocalEngine
 from clusterfug.execution.sharded.moves import MoveDecision, decide_moves, score_block
 from clusterfug.refinement import strategies
@@ -201,10 +201,10 @@ class ScriptedDriver(Driver):
 
     def _evaluate(self, labels):
         self.evaluated.append(labels)
-        return Evaluation(None, self.inside(len(self.evaluated)), 0.0, 0)
+        return RunEvaluation(None, self.inside(len(self.evaluated)), 0.0, 0)
 
 
-NOTHING_INSIDE = Evaluation(None, 0.0, 0.0, 0)
+NOTHING_INSIDE = RunEvaluation(None, 0.0, 0.0, 0)
 
 
 @pytest.mark.parametrize("grows_at", [1, 2, 3, 4, None])

@@ -240,7 +240,9 @@ class Driver:
         labels = self._scheduler.start(join_blocks(self.engine, blocks, self.max_items))()
         return labels
 
-    def _move_items(self, state: DriverState, evaluation: RunEvaluation) -> tuple[DriverState, RunEvaluation]:
+    def _move_items(
+        self, state: DriverState, evaluation: RunEvaluation
+    ) -> tuple[DriverState, RunEvaluation]:
         """Run one round of moves: every shard returns candidates, and one task decides on all of them.
 
         If there are too many candidates for one task, they are decided on in groups, independently of each
