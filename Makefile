@@ -10,10 +10,8 @@ demo: .venv/installed
 # With compiled kernels, by two processes; then the tests of kernels once more with the kernels interpreted, so
 # that coverage counts the lines inside them.
 test: .venv/installed-dev
-	.venv/bin/python -m coverage erase
-	.venv/bin/python -m coverage run -m pytest --numprocesses=2 --dist=loadfile
-	NUMBA_DISABLE_JIT=1 CLUSTERFUG_DATA= .venv/bin/python -m coverage run -m pytest -q -m kernels
-	.venv/bin/python -m coverage combine --quiet
+	.venv/bin/python -m pytest --numprocesses=2 --dist=loadfile --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 CLUSTERFUG_DATA= .venv/bin/python -m pytest -q -m kernels --cov --cov-append --cov-report=
 	.venv/bin/python -m coverage report --fail-under=90
 
 # On a machine with a CUDA GPU, by its own Python with its own torch and pytest: nothing is installed.

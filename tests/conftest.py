@@ -1,4 +1,4 @@
-"""Shared fixtures. The suite runs twice: with compiled kernels, and with interpreted ones for coverage."""
+"""Shared fixtures and the order of the tests."""
 
 import os
 from pathlib import Path
@@ -18,6 +18,25 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("clusterfug")
+
+
+#: Folders whose tests compile few kernels.
+LIGHT = ("cli", "embedding", "execution/torch", "io", "report", "segmentation")
+
+
+def pytest_collection_modifyitems(items):
+    """Alternate files that compile many kernels with files that compile few.
+
+    Two processes that start with empty caches then compile less of the same at the same time.
+    """
+    root = Path(__file__).parent
+    ranks = ({}, {})
+
+    def key(item):
+        light = str(item.path.relative_to(root)).startswith(LIGHT)
+        return ranks[light].setdefault(item.path, len(ranks[light])), light
+
+    items.sort(key=key)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ algorithm asks which kind it has. The algorithms stay in their own packages: a p
 implementation for its kind and imports it when it is first called.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -71,6 +72,14 @@ class Problem(Protocol):
 
         ``groups[t]`` in 0..m-1 is the group of ``items[t]``.
         """
+        ...
+
+    # Contraction.
+
+    def greedy_merges(
+        self, memory_limit: int, progress: Progress | None, searched: Callable[[], None]
+    ) -> NDArray[Any]:
+        """Contraction history of GAEC, within so many bytes; `searched` is called when costs are known."""
         ...
 
     # Local search.
