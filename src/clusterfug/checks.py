@@ -1,4 +1,4 @@
-"""Validation: every error a user can cause, in one line that says what to do, before any work."""
+"""Checks of single arguments: an error is one line that says what to do, raised before any work."""
 
 import numbers
 import re

@@ -46,7 +46,7 @@ def solve(
     The result carries the cost model that was solved and the preprocessing. With ``bound=True`` it has a
     lower bound on the objective, too.
     """
-    if not execution.is_sharded:
+    if problem.needs_all_items or not execution.is_sharded:
         problem = problem.prepared(execution.device)
     if problem.needs_all_items:
         from clusterfug.selection.select import solve_selected

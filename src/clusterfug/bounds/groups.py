@@ -1,4 +1,4 @@
-"""Groups of similar items: of a large problem only the triangles within groups are packed."""
+"""Division of the items of a large problem into groups of similar ones, by 2-means."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -66,12 +66,11 @@ def plan(
         if is_given(device):
             raise ValueError("a cluster solves on CPUs: leave out the device, or the client")
     else:
-        place = choose_device(device, solver, X)
-        if "torch" not in problem.executions and not is_given(device):
-            place = None
+        on_device = "torch" in problem.executions
+        if not on_device and is_given(device):
+            raise ValueError(f"a {problem.kind} is solved on the CPU: leave out the device")
+        place = choose_device(device, solver, X) if on_device else None
         if place is not None:
-            if "torch" not in problem.executions:
-                raise ValueError(f"a {problem.kind} is solved on the CPU: leave out the device")
             if folder is not None:
                 raise ValueError("checkpoint is for the CPU: leave it out, or use device='cpu'")
             return Execution("torch", place, precision, limit)
@@ -109,7 +108,8 @@ def _check_sharded(problem: Solvable, solver: Solver, planned: Execution, bound:
         known = " and ".join(names(execution=planned.kind))
         what = "checkpoint goes with" if planned.checkpoint is not None else "shards are solved by"
         raise ValueError(f"{what} {known}, not {solver.name}")
-    if problem.needs_all_items:
+    in_memory = planned.kind == "sharded" and planned.checkpoint is None and not problem.is_stored
+    if problem.needs_all_items and not in_memory:
         raise ValueError(
             "a local threshold looks at the neighbours of all items, which shards do not know: give a "
             "number as threshold (what is selected for a sample, say), or alpha"

@@ -57,7 +57,7 @@ class FeatureProblem(Solvable):
         return self.X.shape
 
     @property
-    def is_stored(self) -> bool:
+    def is_stored(self) -> bool:  # type: ignore[override]
         """Whether the features are in files, to be read in parts or at once."""
         return hasattr(self.X, "read")
 

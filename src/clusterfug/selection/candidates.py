@@ -1,4 +1,4 @@
-"""Candidates for the strictness of a local threshold, and the score by which they are compared.
+"""`Choice`, and the score by which clusterings of different strictness are compared.
 
 Every candidate is a problem with known costs, solved by the core. Its score is unsupervised: the silhouette
 (are items more similar to their own cluster than to the next one?) times the agreement with a neighbouring

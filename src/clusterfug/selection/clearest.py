@@ -1,4 +1,4 @@
-"""Selection for the cost model `Auto`: the default strictness, unless another one scores clearly higher."""
+"""Selection for the cost model `Auto`: the candidates that are tried, and which of them is selected."""
 
 from dataclasses import replace
 

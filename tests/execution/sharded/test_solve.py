@@ -5,9 +5,9 @@ import pytest
 from makers import clusters_of, memory_for, mixture, pair_costs, separated
 from reference import assert_optimal
 
-from clusterfug import DenseProblem, dense_multicut, local_alpha
+from clusterfug import DenseProblem, Local, dense_multicut, local_alpha
 from clusterfug.execution.sharded import source
-from clusterfug.result import agreement, compact, number_by_first_appearance
+from clusterfug.result import compact, number_by_first_appearance
 
 
 @pytest.mark.parametrize("algorithm", ["fast", "auto"])
@@ -270,13 +270,19 @@ def test_a_dense_problem_has_its_costs(rng):
     assert_optimal(pair_costs(problem), result.labels)
 
 
-def test_a_local_threshold_goes_to_shards_as_an_alpha(rng):
+def test_a_local_threshold_goes_to_shards_as_an_alpha(rng, tmp_path):
     X, _ = mixture(rng, 60, 4, noise=0.4)
-    with pytest.raises(ValueError, match="which shards do not know: give a number as threshold"):
-        dense_multicut(X, "local", memory_limit=memory_for(20, 8))
-    result = dense_multicut(X, alpha=local_alpha(X), memory_limit=memory_for(20, 8))
-    assert result.trace[0].name == "shards"
-    assert agreement(result.labels, dense_multicut(X, "local").labels) > 0.9
+    limit = memory_for(20, 8)
+    result = dense_multicut(X, "local", memory_limit=limit, algorithm="fast")
+    assert result.costs == Local()
+    by_alpha = dense_multicut(X, alpha=local_alpha(X), memory_limit=limit, algorithm="fast")
+    np.testing.assert_array_equal(result.labels, by_alpha.labels)
+    assert by_alpha.trace[0].name == "shards"
+    assert dense_multicut(X, memory_limit=limit).choice is not None
+    np.save(tmp_path / "x.npy", X)
+    for features, options in ((str(tmp_path / "x.npy"), {}), (X, {"checkpoint": tmp_path / "run"})):
+        with pytest.raises(ValueError, match="which shards do not know: give a number as threshold"):
+            dense_multicut(features, "local", memory_limit=limit, **options)
 
 
 def test_the_seed_counts_where_all_items_fit_in_one_task(rng, tmp_path):
