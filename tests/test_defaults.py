@@ -22,6 +22,7 @@ from clusterfug import (
     threshold_path,
     verify_bound,
 )
+from clusterfug.solvers import BestSearch
 
 
 @pytest.fixture
@@ -241,3 +242,34 @@ def test_a_clustering_brings_its_costs_and_preprocessing_to_objective(features, 
 def test_the_objective_of_a_clustering_is_its_own_whatever_its_costs(features, costs):
     result = dense_multicut(features, algorithm="fast", **costs)
     assert objective(features, result) == pytest.approx(result.objective, rel=1e-12)
+
+
+def test_objective_takes_what_is_not_given_from_the_clustering(rng):
+    X, weight = 1 + rng.normal(size=(40, 5)), rng.uniform(0.5, 2, 40)
+    result = dense_multicut(X, 0.3, center=True, sample_weight=weight)
+    assert objective(X, result, sample_weight=weight) == result.objective
+    assert objective(X, result, 0.1, sample_weight=weight) == objective(
+        X, result.labels, 0.1, center=True, sample_weight=weight
+    )
+    with pytest.raises(ValueError, match="solved with weights, which it does not hold: give sample_weight"):
+        objective(X, result)
+    problem = DenseProblem(X, 0.3)
+    solved = dense_multicut(problem)
+    assert objective(problem, solved) == solved.objective
+    with pytest.raises(ValueError, match="give that problem, or a threshold"):
+        objective(X, solved)
+
+
+def test_predict_preprocesses_as_fit_did(rng):
+    X = 1 + rng.normal(size=(40, 5))
+    model = DenseMulticut(0.3, metric="cosine").fit(X)
+    expected = model.predict(X)
+    np.testing.assert_array_equal(model.set_params(metric="inner_product").predict(X), expected)
+
+
+def test_a_solver_as_a_value_takes_no_other_options(rng):
+    X = rng.normal(size=(12, 3))
+    for options in ({"init": np.zeros(12, int)}, {"max_iter": 0}, {"random_state": 3}):
+        with pytest.raises(ValueError, match=f"the solver brings its options: give {next(iter(options))}"):
+            dense_multicut(X, 0.3, algorithm=BestSearch(max_iter=2), **options)
+    assert DenseMulticut(0.3, algorithm=BestSearch(max_iter=2)).fit(X).result_.algorithm == "best"

@@ -363,9 +363,9 @@ def threshold_path(
         X, float(values[0]), sample_weight=sample_weight, metric=metric, center=center
     )
     assert isinstance(problem, FeatureProblem)
-    if options.get("init") is not None:
-        raise ValueError("threshold_path starts from neighbouring thresholds: leave out init")
     solver = make_solver(algorithm, **options)
+    if getattr(solver, "init", None) is not None:
+        raise ValueError("threshold_path starts from neighbouring thresholds: leave out init")
     execution = plan(
         problem, solver, device=device, precision=precision, memory_limit=memory_limit, bound=bound
     )
@@ -454,6 +454,8 @@ def solve_many(
         raise ValueError("n_jobs is for the CPU of this machine: leave it out with a device or a client")
     if client is not None and is_given(device):
         raise ValueError("a cluster solves on CPUs: leave out the device, or the client")
+    if client is not None:
+        device = "cpu"
     where = {"device": device, "precision": precision, "memory_limit": memory_limit, "bound": bound}
     named = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
     work: dict[int, Any] = {}
@@ -523,12 +525,32 @@ def known_problem(
     X: Any, labels: Any, threshold: Any = None, callback: "Progress | None" = None, **costs: Any
 ) -> "Problem":
     """Return the problem on the CPU, with the costs given, those of a `Clustering`, or the default ones."""
-    if isinstance(labels, Clustering) and labels.costs is not None and labels.preprocessing is not None:
-        given = {name for name, value in costs.items() if value is not None and name != "sample_weight"}
-        if threshold is None and not given:
-            threshold = labels.costs
-            costs |= {"metric": labels.preprocessing.metric, "center": labels.preprocessing.center}
+    if isinstance(labels, Clustering) and not checks.is_problem(X):
+        threshold, costs = _with_settings_of(labels, threshold, costs)
     return with_selected_costs(any_problem(X, threshold, **costs), Execution(), callback).resolved()
+
+
+def _with_settings_of(
+    result: Clustering, threshold: Any, costs: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return costs in which the settings of a clustering replace what is not given."""
+    preprocessing = ("metric", "center")
+    others = {name for name, value in costs.items() if value is not None} - {
+        "sample_weight",
+        *preprocessing,
+    }
+    if threshold is None and not others:
+        if result.costs is None:
+            raise ValueError(
+                "the clustering is of a problem that has its costs: give that problem, or a threshold"
+            )
+        threshold = result.costs
+    if result.weighted and costs.get("sample_weight") is None:
+        raise ValueError(
+            "the clustering was solved with weights, which it does not hold: give sample_weight"
+        )
+    solved = {name: getattr(result.preprocessing, name, None) for name in preprocessing}
+    return threshold, costs | {name: solved[name] for name in preprocessing if costs.get(name) is None}
 
 
 def with_selected_costs(problem: Solvable, execution: Execution, callback: "Progress | None") -> Solvable:

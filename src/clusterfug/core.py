@@ -48,7 +48,7 @@ def solve(
     """
     if problem.needs_all_items or not execution.is_sharded:
         problem = problem.prepared(execution.device)
-    if problem.needs_all_items:
+    if problem.has_strictness:
         from clusterfug.selection.select import solve_selected
 
         result = solve_selected(

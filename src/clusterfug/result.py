@@ -91,6 +91,8 @@ class Clustering:
         `DenseProblem` or a graph, which have their costs.
     preprocessing : Preprocessing or None
         Metric and centring of the features that were solved.
+    weighted : bool
+        Whether the features were solved with ``sample_weight``, which is not part of the result.
     trace : tuple of Phase
         Seconds, clusters and objective after each phase; and whether it is certain that no single move
         and no single join improves the clustering (``trace[-1].move_optimal``, ``join_optimal``).
@@ -108,6 +110,7 @@ class Clustering:
     choice: "Choice | None" = None
     costs: "CostModel | None" = None
     preprocessing: "Preprocessing | None" = None
+    weighted: bool = False
 
     @property
     def lower_bound(self) -> float | None:

@@ -106,7 +106,7 @@ def test_options_replace_settings(report, features, labels):
         (["--no-center"], {"threshold": 0.3}),
         (["--metric", "inner_product"], {"threshold": 0.3, "metric": "inner_product", "center": True}),
         (["--alpha", 0.6], {"alpha": 0.6, "center": True}),
-        (["-t", 0.5, "--metric", "cosine"], {"threshold": 0.5}),
+        (["-t", 0.5, "--metric", "cosine"], {"threshold": 0.5, "center": True}),
     ):
         found = report("evaluate", labels, "--features", path, *options)
         assert found["objective"] == pytest.approx(objective(X, y, **costs), rel=1e-12)

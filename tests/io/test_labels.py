@@ -1,5 +1,7 @@
 """Label files: one label per item in several formats, with the settings that were solved."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,7 +56,7 @@ def test_labels_of_an_archive_are_found_by_name_or_alone(tmp_path):
 def test_settings_are_read_back_and_belong_to_their_labels(tmp_path, ending):
     result = dense_multicut(np.eye(4), 0.3, center=True)
     path = tmp_path / f"l{ending}"
-    settings = settings_of(result, weighted=True)
+    settings = settings_of(replace(result, weighted=True))
     write_labels(path, result.labels, settings)
     found = LabelFile(path, read_labels(path)).settings()
     assert found == settings

@@ -16,23 +16,23 @@ X = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 0.9]])
 )
 def test_the_cost_model_survives(costs):
     result = dense_multicut(X, **costs)
-    settings = LabelSettings.from_json(settings_of(result, weighted=False).to_json())
+    settings = LabelSettings.from_json(settings_of(result).to_json())
     assert settings.costs().settings() == result.costs.settings()
     assert settings.objective == result.objective
 
 
 def test_what_is_missing_is_named():
-    per_item = settings_of(dense_multicut(X, alpha=np.full(4, 0.5)), weighted=False)
+    per_item = settings_of(dense_multicut(X, alpha=np.full(4, 0.5)))
     with pytest.raises(ValueError, match="one alpha per item, not stored: give --alpha"):
         LabelSettings.from_json(per_item.to_json()).costs()
-    graph = settings_of(multicut([[0, 1]], [1.0]), weighted=False)
+    graph = settings_of(multicut([[0, 1]], [1.0]))
     assert (graph.metric, graph.center) == (None, None)
     with pytest.raises(ValueError, match="solved on a graph"):
         LabelSettings.from_json(graph.to_json()).costs()
 
 
 def test_costs_that_are_not_selected_are_no_settings():
-    settings = json.loads(settings_of(dense_multicut(X), weighted=False).to_json())
+    settings = json.loads(settings_of(dense_multicut(X)).to_json())
     settings["cost_model"] = {"name": "auto", "n_neighbors": None}
     with pytest.raises(ValueError, match="auto costs are not selected yet"):
         LabelSettings.from_json(json.dumps(settings)).costs()

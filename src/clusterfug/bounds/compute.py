@@ -1,6 +1,7 @@
 """Lower bounds of a problem, on the CPU or (the trivial bound) on a device.
 
-`api.lower_bound` and `core` call `compute_bound`; solvers on the CPU call `bound_problem`.
+`api.lower_bound`, selection and execution on a device call `compute_bound`; solvers on the CPU call
+`bound_problem`.
 """
 
 import time

@@ -94,13 +94,13 @@ def cluster(
         return
     with progress() as callback, _advice() as notes:
         result = core.solve(problem, solver, execution, bound=bound, callback=callback)
-    _write(result, output, plot, folder, weights is not None)
+    _write(result, output, plot, folder)
     advice = None if result.choice is not None or not notes else str(notes[0].message)
     if as_json:
         about = _problem_as_dict(problem) | {"device": str(execution.device or "cpu")}
         print_json(about | _result_as_dict(result) | {"note": advice, "output": output, "plot": plot})
     else:
-        _print(result, output, advice)
+        _print(result, output, advice, solver.refines)
 
 
 def _check_outputs(
@@ -190,7 +190,6 @@ def _write(
     output: Path | None,
     plot: Path | None,
     folder: "FeatureFiles | None",
-    weighted: bool,
 ) -> None:
     """Write the labels with their settings, and the picture of the strictness that was selected."""
     from clusterfug.io.files import complete
@@ -203,9 +202,9 @@ def _write(
         with complete(plot) as part:
             plot_choice(result.choice, part)
     if output is not None and (output.suffix or folder is None):
-        write_labels(output, result.labels, settings_of(result, weighted))
+        write_labels(output, result.labels, settings_of(result))
     elif output is not None and folder is not None:
-        folder.write_labels(output, result.labels, settings_of(result, weighted))
+        folder.write_labels(output, result.labels, settings_of(result))
 
 
 def _problem_as_dict(problem: Any) -> dict[str, Any]:
@@ -237,7 +236,7 @@ def _result_as_dict(result: "Clustering") -> dict[str, Any]:
     return about | {name: getattr(choice, name) for name in names} | {"candidates": choice.rows()}
 
 
-def _print(result: "Clustering", output: Path | None, advice: str | None) -> None:
+def _print(result: "Clustering", output: Path | None, advice: str | None, refines: bool) -> None:
     sizes = np.sort(np.bincount(result.labels))[::-1]
     far = (
         f"at most {result.gap:.4%} from optimal, {result.gap_inside:.2%} of inside" if result.bound else ""
@@ -252,7 +251,7 @@ def _print(result: "Clustering", output: Path | None, advice: str | None) -> Non
         "objective": f"{result.objective:,.2f}",
         "inside": f"{result.inside:,.2f}",
         "bound": bound,
-        "algorithm": result.algorithm + _certificate(result),
+        "algorithm": result.algorithm + _certificate(result, refines),
         "seconds": f"{result.seconds:.2f}",
         "labels": str(output or "not written; -o labels.npy writes them"),
         "note": advice,
@@ -260,8 +259,8 @@ def _print(result: "Clustering", output: Path | None, advice: str | None) -> Non
     console().print(facts(rows))
 
 
-def _certificate(result: "Clustering") -> str:
+def _certificate(result: "Clustering", refines: bool) -> str:
     last = result.trace[-1]
     if last.move_optimal and last.join_optimal:
         return "; no single move or join improves it"
-    return "" if last.name in ("contraction", "joins") else "; stopped early"
+    return "; stopped early" if refines and last.name != "joins" else ""

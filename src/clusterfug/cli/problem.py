@@ -121,9 +121,12 @@ class CostOptions:
         costs of another problem would mean nothing. So are settings that cannot be used, unless costs and
         metric are given.
         """
-        if self.has_model and self.metric is not None:
-            return None
-        settings = labels.settings()
+        try:
+            settings = labels.settings()
+        except ValueError:
+            if self.has_model and self.metric is not None:
+                return None
+            raise
         if settings is None and not self.has_model and file_threshold is None:
             raise ValueError(
                 f"{labels.path} does not say which costs it was solved with: give --threshold (and "

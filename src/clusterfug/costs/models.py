@@ -36,6 +36,8 @@ class CostModel(ABC):
     name: ClassVar[str]
     #: Whether parameters have to be selected from the data before there are costs.
     needs_selection: ClassVar[bool] = False
+    #: Whether it is a local threshold, whose result has a `Choice`.
+    has_strictness: ClassVar[bool] = False
     #: Whether the cost of a pair depends on other items too, so that shards cannot compute it on their own.
     needs_all_items: ClassVar[bool] = False
 
@@ -102,6 +104,7 @@ class Local(CostModel):
     """
 
     name: ClassVar[str] = "local"
+    has_strictness: ClassVar[bool] = True
     needs_all_items: ClassVar[bool] = True
     strictness: float = STRICTNESS
     n_neighbors: int | None = None
@@ -124,6 +127,7 @@ class Auto(CostModel):
     """A local threshold whose strictness is selected: the default. The selected model is a `Local`."""
 
     name: ClassVar[str] = "auto"
+    has_strictness: ClassVar[bool] = True
     needs_selection: ClassVar[bool] = True
     needs_all_items: ClassVar[bool] = True
     n_neighbors: int | None = None

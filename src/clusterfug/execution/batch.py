@@ -69,7 +69,7 @@ def solve_batch(
     else:
         from clusterfug.execution.dask.batch import solved_on_cluster
 
-        outcomes = solved_on_cluster(work, solvers, client, bound)
+        outcomes = solved_on_cluster(work, solvers, executions, client, bound)
     return _collected(names, outcomes, invalid, callback)
 
 

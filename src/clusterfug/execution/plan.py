@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from clusterfug import checks
 from clusterfug.execution.torch.device import choose_device, is_given
 from clusterfug.problems.base import Solvable
@@ -109,6 +111,7 @@ def _check_sharded(problem: Solvable, solver: Solver, planned: Execution, bound:
         what = "checkpoint goes with" if planned.checkpoint is not None else "shards are solved by"
         raise ValueError(f"{what} {known}, not {solver.name}")
     in_memory = planned.kind == "sharded" and planned.checkpoint is None and not problem.is_stored
+    in_memory = in_memory and not isinstance(getattr(problem, "X", None), np.memmap)
     if problem.needs_all_items and not in_memory:
         raise ValueError(
             "a local threshold looks at the neighbours of all items, which shards do not know: give a "

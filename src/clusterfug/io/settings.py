@@ -78,14 +78,14 @@ class LabelSettings:
         return cls(**values)
 
 
-def settings_of(result: Clustering, weighted: bool) -> LabelSettings:
+def settings_of(result: Clustering) -> LabelSettings:
     """Return the settings of a clustering."""
     costs, preprocessing = result.costs, result.preprocessing
     return LabelSettings(
         cost_model=None if costs is None else costs.settings(),
         metric=None if preprocessing is None else preprocessing.metric,
         center=None if preprocessing is None else preprocessing.center,
-        weighted=weighted,
+        weighted=result.weighted,
         algorithm=result.algorithm,
         objective=result.objective,
         inside=result.inside,

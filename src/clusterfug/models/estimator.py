@@ -94,6 +94,8 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         Mean preprocessed feature of each cluster.
     mean_ : array of shape (n_features_in_,) or None
         The mean feature that was subtracted, if ``center=True``.
+    preprocessing_ : Preprocessing
+        Metric and centring of the fitted samples, which `predict` applies to new ones.
     result_ : Clustering
         The whole result: trace, certificates, contraction history, seconds.
     n_iter_ : int
@@ -179,6 +181,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         problem = problem.prepared()
         self.result_ = core.solve(problem, solver, execution, bound=self.bound)
         self.mean_, features, sample_weight = problem.mean, problem.X, problem.sample_weight
+        self.preprocessing_ = preprocessing
         self.labels_ = self.result_.labels
         self.n_clusters_ = self.result_.n_clusters
         self.objective_ = self.result_.objective
@@ -206,5 +209,5 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = checks.features(validate_data(self, X, dtype="numeric", reset=False))
-        features = prepare(X, self.metric, self.mean_)
+        features = prepare(X, self.preprocessing_.metric, self.mean_)
         return most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))

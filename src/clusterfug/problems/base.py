@@ -19,6 +19,8 @@ class Solvable:
     executions: ClassVar[frozenset[str]]
     #: Whether parameters of the costs are selected from the data before the problem is solved.
     needs_selection: bool = False
+    #: Whether the costs are a local threshold, whose strictness is given or selected.
+    has_strictness: bool = False
     #: Whether the features are in files, to be read in parts or at once.
     is_stored: bool = False
     #: Whether costs depend on the neighbours of each item, which shards do not know.

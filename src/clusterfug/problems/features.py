@@ -71,6 +71,10 @@ class FeatureProblem(Solvable):
         return self.costs.needs_selection
 
     @property
+    def has_strictness(self) -> bool:  # type: ignore[override]
+        return self.costs.has_strictness
+
+    @property
     def needs_all_items(self) -> bool:  # type: ignore[override]
         return self.costs.needs_all_items
 
@@ -112,7 +116,12 @@ class FeatureProblem(Solvable):
 
     def described(self, result: "Clustering") -> "Clustering":
         """Return the result with preprocessing and cost model (the selected one, if one was selected)."""
-        return replace(result, costs=result.costs or self.costs, preprocessing=self.preprocessing)
+        return replace(
+            result,
+            costs=result.costs or self.costs,
+            preprocessing=self.preprocessing,
+            weighted=self.sample_weight is not None,
+        )
 
     def advised(self, result: "Clustering") -> "Clustering":
         """Warn if nearly all items are in one cluster because of a part that all of them share."""

@@ -35,7 +35,7 @@ def run_demo(folder: Path, threshold: float | None = None) -> Demo:
     result = dense_multicut(raw, threshold, center=True)
     files = folder / "digits.npy", folder / "labels.npy", folder / "clusters.png"
     write_instance(files[0], Features(raw), 0.4)
-    write_labels(files[1], result.labels, settings_of(result, weighted=False))
+    write_labels(files[1], result.labels, settings_of(result))
     images = (digits.images * (255 / 16)).astype(np.uint8)
     write_png(files[2], contact_sheet(images, result.labels))
     ami = float(adjusted_mutual_info_score(digits.target, result.labels))

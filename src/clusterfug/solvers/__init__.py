@@ -81,9 +81,10 @@ def make_solver(algorithm: Any, /, **options: Any) -> Solver:
     it is how a caller asks for repeatable results; others that the solver does not have are errors.
     """
     if isinstance(algorithm, Solver):
-        given = [name for name, value in options.items() if value and name != "random_state"]
-        if given:
-            raise ValueError(f"the solver brings its options: give {given[0]} when making it")
+        for name, value in options.items():
+            # 0 is the default of the estimator and of the command line.
+            if value is not None and value is not False and not (name == "random_state" and value == 0):
+                raise ValueError(f"the solver brings its options: give {name} when making it")
         return algorithm
     solver = SOLVERS[checks.one_of("algorithm", algorithm, tuple(SOLVERS))]
     known = {name for each in SOLVERS.values() for name in each.options()}

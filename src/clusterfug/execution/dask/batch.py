@@ -13,14 +13,18 @@ _WORK_PER_BATCH = 10_000_000  # pairs of items, or edges: about a second
 
 
 def solved_on_cluster(
-    work: dict[int, Any], solvers: dict[int, Solver], client: Any, bound: bool
+    work: dict[int, Any],
+    solvers: dict[int, Solver],
+    executions: dict[int, Execution],
+    client: Any,
+    bound: bool,
 ) -> Generator[dict[int, Any]]:
     """Yield results and errors by position, batch by batch, the largest problems first."""
     with connected(client) as opened:
         engine = DaskEngine(opened)
 
         def submit(batch: list[int]) -> tuple[list[int], Any]:
-            arguments = [(work[t], solvers[t]) for t in batch]
+            arguments = [(work[t], solvers[t], executions[t]) for t in batch]
             return batch, engine.submit(solve_on_worker, arguments, bound)
 
         def outcomes(batch: list[int], future: Any) -> list[Any]:
@@ -46,13 +50,13 @@ def _batches(work: dict[int, Any]) -> list[list[int]]:
     return batches
 
 
-def solve_on_worker(problems: list[tuple[Any, Solver]], bound: bool) -> list[Any]:
+def solve_on_worker(problems: list[tuple[Any, Solver, Execution]], bound: bool) -> list[Any]:
     """Return the results or errors of a batch that is solved on one thread."""
     found: list[Any] = []
     with threads.single_threaded():
-        for problem, solver in problems:
+        for problem, solver, execution in problems:
             try:
-                found.append(core.solve(problem, solver, Execution(), bound=bound))
+                found.append(core.solve(problem, solver, execution, bound=bound))
             except Exception as error:
                 found.append(error)
     return found
