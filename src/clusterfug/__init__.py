@@ -58,39 +58,29 @@ __all__ = [
     "verify_bound",
 ]
 
-#: The module of each public name.
+#: The modules of the public names.
 _MODULES = {
-    "Alpha": "costs.models",
-    "Auto": "costs.models",
-    "Certificate": "bounds.certificate",
-    "Choice": "selection.candidates",
-    "Clustering": "result",
-    "CostModel": "costs.models",
-    "DenseMulticut": "models.estimator",
-    "DenseProblem": "problems.dense",
-    "GraphProblem": "problems.graph",
-    "Local": "costs.models",
-    "LowerBound": "bounds.certificate",
-    "Preprocessing": "costs.preprocessing",
-    "SolveManyError": "execution.batch",
-    "Solver": "solvers",
-    "Threshold": "costs.models",
-    "ThresholdPath": "selection.path",
-    "dense_multicut": "api",
-    "local_alpha": "costs.local",
-    "lower_bound": "api",
-    "multicut": "api",
-    "objective": "api",
-    "solve_many": "api",
-    "threshold_path": "api",
-    "verify_bound": "api",
+    "api": "dense_multicut lower_bound multicut objective solve_many threshold_path verify_bound",
+    "bounds.certificate": "Certificate LowerBound",
+    "costs.local": "local_alpha",
+    "costs.models": "Alpha Auto CostModel Local Threshold",
+    "costs.preprocessing": "Preprocessing",
+    "execution.batch": "SolveManyError",
+    "models.estimator": "DenseMulticut",
+    "problems.dense": "DenseProblem",
+    "problems.graph": "GraphProblem",
+    "result": "Clustering",
+    "selection.candidates": "Choice",
+    "selection.path": "ThresholdPath",
+    "solvers": "Solver",
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'clusterfug' has no attribute {name!r}")
-    return getattr(import_module(f"clusterfug.{_MODULES[name]}"), name)
+    return getattr(import_module(f"clusterfug.{_MODULE_OF[name]}"), name)
 
 
 def __dir__() -> list[str]:

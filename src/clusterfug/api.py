@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from clusterfug import checks, core
 from clusterfug.costs.models import CostModel, cost_model
-from clusterfug.costs.preprocessing import Preprocessing
 from clusterfug.execution.plan import Execution, plan
-from clusterfug.problems.base import Solvable
+from clusterfug.problems.arguments import (
+    any_problem,
+    feature_problem,
+    known_problem,
+    preprocessing_of,
+    with_selected_costs,
+)
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering
 from clusterfug.solvers import documented, make_solver
@@ -15,7 +20,6 @@ from clusterfug.solvers import documented, make_solver
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import LowerBound
     from clusterfug.execution.jit import Progress
-    from clusterfug.problems.protocol import Problem
     from clusterfug.selection.path import ThresholdPath
 
 
@@ -479,92 +483,3 @@ def solve_many(
         bound=bound,
         callback=callback,
     )
-
-
-def feature_problem(
-    X: Any,
-    threshold: Any = None,
-    *,
-    sample_weight: Any = None,
-    metric: str | None = None,
-    center: bool | None = None,
-    **costs: Any,
-) -> Solvable:
-    """Return the problem of features, or a `DenseProblem` as it is, beside which no costs may be given."""
-    if checks.is_problem(X):
-        given = {"threshold": threshold, "sample_weight": sample_weight, "metric": metric, "center": center}
-        _no_costs(X, given | costs)
-        if X.kind == "graph":
-            raise TypeError("X is a GraphProblem: use multicut")
-        return X
-    model = cost_model(threshold, **costs)
-    preprocessing = preprocessing_of(metric, center)
-    if checks.is_path(X):
-        from clusterfug.execution.sharded.source import FeatureFiles
-
-        X = FeatureFiles(X)
-    elif not checks.is_tensor(X) and not checks.is_dask(X):
-        X = checks.numeric("X", X)
-    return FeatureProblem(X, model, sample_weight, preprocessing)
-
-
-def preprocessing_of(metric: str | None, center: bool | None) -> Preprocessing:
-    """Return the preprocessing that arguments describe; by default cosine, without centring."""
-    return Preprocessing("cosine" if metric is None else metric, False if center is None else center)
-
-
-def any_problem(X: Any, threshold: Any = None, **costs: Any) -> Solvable:
-    """Return the problem of features, or a `DenseProblem` or `GraphProblem` as it is."""
-    if checks.is_problem(X) and X.kind == "graph":
-        _no_costs(X, {"threshold": threshold} | costs)
-        return X
-    return feature_problem(X, threshold, **costs)
-
-
-def known_problem(
-    X: Any, labels: Any, threshold: Any = None, callback: "Progress | None" = None, **costs: Any
-) -> "Problem":
-    """Return the problem on the CPU, with the costs given, those of a `Clustering`, or the default ones."""
-    if isinstance(labels, Clustering) and not checks.is_problem(X):
-        threshold, costs = _with_settings_of(labels, threshold, costs)
-    return with_selected_costs(any_problem(X, threshold, **costs), Execution(), callback).resolved()
-
-
-def _with_settings_of(
-    result: Clustering, threshold: Any, costs: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    """Return costs in which the settings of a clustering replace what is not given."""
-    preprocessing = ("metric", "center")
-    others = {name for name, value in costs.items() if value is not None} - {
-        "sample_weight",
-        *preprocessing,
-    }
-    if threshold is None and not others:
-        if result.costs is None:
-            raise ValueError(
-                "the clustering is of a problem that has its costs: give that problem, or a threshold"
-            )
-        threshold = result.costs
-    if result.weighted and costs.get("sample_weight") is None:
-        raise ValueError(
-            "the clustering was solved with weights, which it does not hold: give sample_weight"
-        )
-    solved = {name: getattr(result.preprocessing, name, None) for name in preprocessing}
-    return threshold, costs | {name: solved[name] for name in preprocessing if costs.get(name) is None}
-
-
-def with_selected_costs(problem: Solvable, execution: Execution, callback: "Progress | None") -> Solvable:
-    """Return the problem with costs that need no selection any more."""
-    if isinstance(problem, FeatureProblem) and problem.needs_selection:
-        from clusterfug.selection.select import selected_costs
-
-        problem = problem.prepared(execution.device)
-        problem = problem.with_costs(selected_costs(problem, execution, callback))
-    return problem
-
-
-def _no_costs(X: Any, given: dict[str, Any]) -> None:
-    """Raise an error if costs are given beside a problem, which has its own."""
-    for name, value in given.items():
-        if value is not None and (name, value) != ("prefer", "small"):
-            raise ValueError(f"X is a {type(X).__name__}, which has its costs: leave out {name}")

@@ -125,7 +125,7 @@ def is_dask(value: Any) -> bool:
 
 def is_problem(value: Any) -> bool:
     """Whether it is a `DenseProblem`, a `GraphProblem` or another kind of problem."""
-    from clusterfug.problems.base import Solvable
+    from clusterfug.problems.protocol import Solvable
 
     return isinstance(value, Solvable)
 

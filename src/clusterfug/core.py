@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from clusterfug.bounds.certificate import LowerBound
     from clusterfug.execution.jit import Progress
     from clusterfug.execution.plan import Execution
-    from clusterfug.problems.base import Solvable
     from clusterfug.problems.features import FeatureProblem
-    from clusterfug.problems.protocol import Problem
+    from clusterfug.problems.protocol import Problem, Solvable
     from clusterfug.solvers import Solver
 
 #: Modules that execute a solver, by the kind of execution; each has a function `execute`.

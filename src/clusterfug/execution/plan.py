@@ -11,7 +11,7 @@ import numpy as np
 
 from clusterfug import checks
 from clusterfug.execution.torch.device import choose_device, is_given
-from clusterfug.problems.base import Solvable
+from clusterfug.problems.protocol import Solvable
 from clusterfug.solvers import Solver, names
 
 if TYPE_CHECKING:

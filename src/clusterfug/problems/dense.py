@@ -17,7 +17,6 @@ from clusterfug.costs.models import CostModel, Threshold, cost_model
 from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress
 from clusterfug.models.assignment import cluster_means, most_similar
-from clusterfug.problems.base import Solvable
 from clusterfug.problems.cost_kernels import (
     ExtendedRows,
     cost_inside,
@@ -27,13 +26,13 @@ from clusterfug.problems.cost_kernels import (
     sum_rows,
 )
 from clusterfug.problems.factorisation import factorise
+from clusterfug.problems.protocol import Problem
 from clusterfug.result import number_by_first_appearance
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import Certificate
     from clusterfug.bounds.pairs import Repulsion
     from clusterfug.neighbours.exact import Neighbours
-    from clusterfug.problems.protocol import Problem
     from clusterfug.refinement.budget import Budget
 
 _WORK_PER_CALL = 100_000_000  # numbers a kernel reads before it returns to Python, so that Ctrl-C works
@@ -42,7 +41,7 @@ _CHEAP_WORK = 4e9  # multiplications: a fraction of a second
 _MANY_NEIGHBOURHOODS = 20  # from this number on, polishing is cheap compared to the neighbour search
 
 
-class DenseProblem(Solvable):
+class DenseProblem(Problem):
     """Weighted correlation clustering of n items on the complete graph, in factorised form.
 
     The cost of a pair is an indefinite inner product,
@@ -168,8 +167,7 @@ class DenseProblem(Solvable):
         return problem
 
     @property
-    def n(self) -> int:
-        """Number of items."""
+    def n(self) -> int:  # type: ignore[override]
         return int(self.rows.features.shape[0])
 
     @property
@@ -277,15 +275,6 @@ class DenseProblem(Solvable):
             total += cost_inside(self.rows, items[block], labels[block], seen)
         return total
 
-    @cached_property
-    def all_singletons(self) -> float:
-        """Objective of the clustering that cuts every pair: the total cost of all pairs."""
-        return self.inside(np.zeros(self.n, dtype=np.int64))
-
-    def objective(self, labels: Any) -> float:
-        """Total cost of the pairs i < j with different labels, in float64 from the labels alone."""
-        return self.all_singletons - self.inside(labels)
-
     def greedy_merges(
         self, memory_limit: int, progress: Progress | None, searched: Callable[[], None]
     ) -> NDArray[Any]:
@@ -327,13 +316,11 @@ class DenseProblem(Solvable):
     def first_moves(
         self, partners: "Neighbours", rng: np.random.Generator | None = None
     ) -> NDArray[np.int64]:
-        """Labels by moves along the neighbour graph, starting from singletons."""
         from clusterfug.refinement.feature_moves import first_feature_moves
 
         return first_feature_moves(self, partners, rng)
 
     def move_items(self, labels: NDArray[np.int64], budget: "Budget") -> tuple[NDArray[np.int64], bool]:
-        """Improved labels, and whether no single move improves them any more."""
         from clusterfug.refinement.feature_moves import feature_moves
 
         return feature_moves(self, labels, budget)
@@ -350,13 +337,7 @@ class DenseProblem(Solvable):
         return self.n * min(self.n, nodes) * self.d <= _CHEAP_WORK
 
     def affords_polishing(self, nodes: int) -> bool:
-        """Whether polishing is cheap, on its own or compared to the search for neighbours."""
         return self.affords_second_start(nodes) or self.n >= _MANY_NEIGHBOURHOODS * nodes
-
-    @property
-    def has_whole_costs(self) -> bool:
-        """False: inner products are not assumed to be integers."""
-        return False
 
     @property
     def cost_error(self) -> float:
@@ -365,12 +346,10 @@ class DenseProblem(Solvable):
         return (self.d + 16) * _EPSILON * math.fsum(magnitudes.tolist()) ** 2
 
     def pair_errors(self, pairs: NDArray[Any]) -> NDArray[np.float64]:
-        """Upper bounds on the rounding errors of the costs of some pairs."""
         _, magnitudes = self.own_costs
         return (self.d + 16) * _EPSILON * magnitudes[pairs[:, 0]] * magnitudes[pairs[:, 1]]
 
     def repulsion(self, pairs: NDArray[Any], progress: Progress | None = None) -> "Repulsion":
-        """Sum of the negative costs of all pairs except `pairs`, and the costs of `pairs`."""
         from clusterfug.bounds.pairs import dense_repulsion
 
         return dense_repulsion(self, pairs, progress)
@@ -382,10 +361,6 @@ class DenseProblem(Solvable):
         from clusterfug.bounds.triangles import pack_features
 
         return pack_features(self, memory_limit, time_limit, progress)
-
-
-if TYPE_CHECKING:
-    _: type[Problem] = DenseProblem
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.costs.models import CostModel
 from clusterfug.costs.preprocessing import AS_GIVEN, Preprocessing
-from clusterfug.problems.base import Solvable
+from clusterfug.problems.protocol import Solvable
 
 if TYPE_CHECKING:
     import torch

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from clusterfug import checks
 from clusterfug.execution.jit import Progress, kernel
-from clusterfug.problems.base import Solvable
+from clusterfug.problems.protocol import Problem
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import Certificate
     from clusterfug.bounds.pairs import Repulsion
-    from clusterfug.problems.protocol import Problem
     from clusterfug.refinement.budget import Budget
 
 _MAX_NODES = 2**31 - 1
@@ -36,7 +35,7 @@ class Adjacency(NamedTuple):
     costs: NDArray[np.float64]  # (2 m,)
 
 
-class GraphProblem(Solvable):
+class GraphProblem(Problem):
     """Graph with attractive (> 0) and repulsive (< 0) edges; see `multicut` for the parameters.
 
     Attributes
@@ -139,19 +138,6 @@ class GraphProblem(Solvable):
         np.fill_diagonal(costs, 0.0)
         return costs
 
-    @cached_property
-    def all_singletons(self) -> float:
-        """Objective of the clustering that cuts every edge: the total cost."""
-        return float(self.costs.sum())
-
-    def objective(self, labels: Any) -> float:
-        """Total cost of the edges that the labels cut."""
-        return self.all_singletons - self.inside(labels)
-
-    def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Labels as they are: nodes have no weights."""
-        return labels
-
     def partners(self, progress: Progress | None = None) -> NDArray[np.float64]:
         """Cost of the best edge of every node."""
         from clusterfug.refinement.graph_moves import best_edge_costs
@@ -161,13 +147,11 @@ class GraphProblem(Solvable):
     def first_moves(
         self, partners: NDArray[np.float64], rng: np.random.Generator | None = None
     ) -> NDArray[np.int64]:
-        """Labels by a few passes of moves, starting from singletons."""
         from clusterfug.refinement.graph_moves import first_graph_moves
 
         return first_graph_moves(self, partners, rng)
 
     def move_items(self, labels: NDArray[np.int64], budget: "Budget") -> tuple[NDArray[np.int64], bool]:
-        """Improved labels, and whether no single move improves them any more."""
         from clusterfug.refinement.graph_moves import graph_moves
 
         return graph_moves(self, labels, budget)
@@ -182,28 +166,13 @@ class GraphProblem(Solvable):
         """Whether the graph is small enough to be polished in about a second."""
         return self.n <= _CHEAP_NODES
 
-    def affords_polishing(self, nodes: int) -> bool:
-        """Whether the graph is small enough to be polished in about a second."""
-        return self.n <= _CHEAP_NODES
-
     @property
     def has_whole_costs(self) -> bool:
-        """Whether all costs are integers and their sums exact in float64."""
         return bool(
             np.all(self.costs == np.round(self.costs)) and np.abs(self.costs).sum() < _MAX_EXACT_INTEGER
         )
 
-    @property
-    def cost_error(self) -> float:
-        """0: the costs are given, not computed."""
-        return 0.0
-
-    def pair_errors(self, pairs: NDArray[Any]) -> NDArray[np.float64]:
-        """Zeros: the costs are given, not computed."""
-        return np.zeros(len(pairs))
-
     def repulsion(self, pairs: NDArray[Any], progress: Progress | None = None) -> "Repulsion":
-        """Sum of the negative costs of all edges except `pairs`, and the costs of `pairs`."""
         from clusterfug.bounds.pairs import graph_repulsion
 
         return graph_repulsion(self, pairs)
@@ -215,10 +184,6 @@ class GraphProblem(Solvable):
         from clusterfug.bounds.triangles import pack_graph
 
         return pack_graph(self, time_limit)
-
-
-if TYPE_CHECKING:
-    _: type[Problem] = GraphProblem
 
 
 def by_node(edges: NDArray[Any], n: int) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:

@@ -1,12 +1,15 @@
-"""The `Problem` protocol: all that contraction, refinement, bounds and exact solvers know about the costs.
+"""What a kind of problem implements: `Solvable` for the core and the executions, `Problem` for algorithms.
 
-`DenseProblem` and `GraphProblem` implement it. A new kind of cost is one more class with these methods; no
-algorithm asks which kind it has. The algorithms stay in their own packages: a problem selects the
-implementation for its kind and imports it when it is first called.
+`DenseProblem` and `GraphProblem` are problems. A `FeatureProblem` is solvable: it becomes a problem when
+its features are read. A new kind of cost is one more class; no algorithm asks which kind it has. The
+algorithms stay in their own packages: a problem selects the implementation for its kind and imports it when
+it is first called.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,131 +20,166 @@ if TYPE_CHECKING:
     from clusterfug.bounds.certificate import Certificate
     from clusterfug.bounds.pairs import Repulsion
     from clusterfug.refinement.budget import Budget
+    from clusterfug.result import Clustering
 
 
-class Problem(Protocol):
+class Solvable(ABC):
+    """A problem, or what one is computed from: all that the core, the plan and executions know of it."""
+
+    kind: ClassVar[str]
+    #: Where it can be solved: "cpu", "torch" (tensors on a device), "sharded", "dask".
+    executions: ClassVar[frozenset[str]]
+    #: Whether parameters of the costs are selected from the data before the problem is solved.
+    needs_selection: bool = False
+    #: Whether the costs are a local threshold, whose strictness is given or selected.
+    has_strictness: bool = False
+    #: Whether the features are in files, to be read in parts or at once.
+    is_stored: bool = False
+    #: Whether costs depend on the neighbours of each item, which shards do not know.
+    needs_all_items: bool = False
+
+    @property
+    @abstractmethod
+    def expected_work(self) -> int:
+        """Number of pairs that have a cost, to solve large problems first."""
+
+    def prepared(self, device: Any = None) -> Self:
+        """Return the problem with checked and preprocessed features, for the CPU or for a device."""
+        return self
+
+    @abstractmethod
+    def resolved(self) -> "Problem":
+        """Return the problem on the CPU, with its costs."""
+
+    def described(self, result: "Clustering") -> "Clustering":
+        """Return the result with cost model and preprocessing, if the problem has them."""
+        return result
+
+    def advised(self, result: "Clustering") -> "Clustering":
+        """Return the result, with a warning where another preprocessing would be better."""
+        return result
+
+
+class Problem(Solvable):
     """Correlation clustering of items 0..n-1: a clustering pays the cost of every pair that it cuts.
 
     A pair of positive cost attracts, a pair of negative cost repels. Labels are int64 arrays of shape (n,).
     Where a method takes labels 0..K-1, every number from 0 to K-1 occurs.
     """
 
-    @property
-    def n(self) -> int:
-        """Number of items."""
-        ...
+    n: int  # number of items
+
+    def resolved(self) -> "Problem":
+        return self
 
     # The objective.
 
-    @property
-    def all_singletons(self) -> float:
-        """Objective of the clustering that cuts every pair: the total cost of all pairs."""
-        ...
-
+    @abstractmethod
     def inside(self, labels: Any) -> float:
         """Total cost of the pairs that share a label, in float64."""
-        ...
+
+    @cached_property
+    def all_singletons(self) -> float:
+        """Objective of the clustering that cuts every pair: the total cost of all pairs."""
+        return self.inside(np.zeros(self.n, dtype=np.int64))
 
     def objective(self, labels: Any) -> float:
-        """Total cost of the pairs that the labels separate: ``all_singletons - inside(labels)``."""
-        ...
+        """Total cost of the pairs that the labels separate, in float64 from the labels alone."""
+        return self.all_singletons - self.inside(labels)
 
     def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Labels in which items without influence on any cost are assigned to a plausible cluster.
-
-        Returns the labels themselves if there are no such items.
-        """
-        ...
+        """Labels in which items without influence on any cost are assigned to a plausible cluster."""
+        return labels
 
     # Derived problems and costs between groups.
 
+    @abstractmethod
     def contract(self, labels: NDArray[np.int64]) -> "Problem":
         """Contracted problem whose items are the clusters 0..K-1 of the labels; costs between clusters add.
 
         For labels of the contracted problem ``inside`` is that of the same clustering of the items, less
         the ``inside`` of the labels that were contracted.
         """
-        ...
 
+    @abstractmethod
     def closeness(self, i: int) -> NDArray[np.float64]:
         """Closeness of every item to item i, shape (n,). Only the order matters: larger is closer."""
-        ...
 
+    @abstractmethod
     def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
         """Symmetric matrix (m, m) of the costs between groups of items, with a zero diagonal.
 
         ``groups[t]`` in 0..m-1 is the group of ``items[t]``.
         """
-        ...
 
     # Contraction.
 
+    @abstractmethod
     def greedy_merges(
         self, memory_limit: int, progress: Progress | None, searched: Callable[[], None]
     ) -> NDArray[Any]:
         """Contraction history of GAEC, within so many bytes; `searched` is called when costs are known."""
-        ...
 
     # Local search.
 
+    @abstractmethod
     def partners(self, progress: Progress | None = None) -> Any:
         """Input of `first_moves` and `contract_partners`, in a format of the problem's own."""
-        ...
 
+    @abstractmethod
     def first_moves(self, partners: Any, rng: np.random.Generator | None = None) -> NDArray[np.int64]:
         """Labels 0..K-1 after a few passes of single-item moves, starting from singletons.
 
         The order of the items follows from the costs, or is random if a generator is given.
         """
-        ...
 
+    @abstractmethod
     def move_items(self, labels: NDArray[np.int64], budget: "Budget") -> tuple[NDArray[np.int64], bool]:
         """Apply improving single-item moves to labels 0..K-1 until none is left or the budget is over.
 
         Returns labels 0..K'-1, and True if they are move-optimal: no single move improves them.
         """
-        ...
 
+    @abstractmethod
     def contract_partners(self, partners: Any) -> NDArray[np.void]:
         """Contraction history of a greedy contraction, a start that differs from `first_moves`.
 
         `partners` may be overwritten.
         """
-        ...
 
+    @abstractmethod
     def affords_second_start(self, nodes: int) -> bool:
         """Whether contraction, and polishing in neighbourhoods of `nodes` nodes, take about a second."""
-        ...
 
     def affords_polishing(self, nodes: int) -> bool:
         """Whether polishing in neighbourhoods of `nodes` nodes is cheap, in itself or relatively."""
-        ...
+        return self.affords_second_start(nodes)
 
     # Lower bounds.
 
     @property
     def has_whole_costs(self) -> bool:
         """Whether all costs are integers with sums that are exact in float64: then so are objectives."""
-        ...
+        return False
 
     @property
     def cost_error(self) -> float:
         """Upper bound on the rounding error of a sum over the costs of distinct pairs."""
-        ...
+        return 0.0
 
     def pair_errors(self, pairs: NDArray[Any]) -> NDArray[np.float64]:
         """Upper bounds on the rounding errors of the costs of some pairs, shape (m,) for pairs (m, 2)."""
-        ...
+        return np.zeros(len(pairs))
 
+    @abstractmethod
     def repulsion(self, pairs: NDArray[Any], progress: Progress | None = None) -> "Repulsion":
         """Sum of the negative costs of all pairs except `pairs`, and the costs of `pairs`.
 
         `pairs` has shape (m, 2), lower item first, and is sorted lexicographically.
         """
-        ...
 
+    @abstractmethod
     def pack_triangles(
         self, memory_limit: int | None, time_limit: float | None, progress: Progress | None
     ) -> "Certificate":
         """Certificate of a lower bound, made of conflicted triangles, without its residuals."""
-        ...
