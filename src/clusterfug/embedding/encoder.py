@@ -11,8 +11,6 @@ from clusterfug import checks
 from clusterfug.execution.threads import cores
 
 _INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
-_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
-_SPINNING = "session.intra_op.allow_spinning"
 
 
 class Encoder:
@@ -60,11 +58,11 @@ class Encoder:
             shape = " x ".join(str(number) for number in of_model)
             raise ValueError(f"{self._model} takes images of {shape}: they must be square")
         number = numbers.pop() if numbers else None
-        if given is not None:
-            checks.count(name, given)
-            if number not in (None, given):
-                raise ValueError(f"{self._model} has {name} {number}, not {given}: leave --{name} out")
-        return given or number or default
+        if given is None:
+            return number or default
+        if number not in (None, checks.count(name, given)):
+            raise ValueError(f"{self._model} has {name} {number}, not {given}: leave --{name} out")
+        return given
 
     def __call__(self, pixels: NDArray[np.uint8]) -> NDArray[Any]:
         """Return features (n, d) of pixels (n, size, size, 3)."""
@@ -100,8 +98,10 @@ def _session(model: Path, layer: str | None) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # errors are raised, not printed
     options.intra_op_num_threads = cores()
-    options.add_session_config_entry(_WEIGHTS_FOLDER, str(model.parent.resolve()))
-    options.add_session_config_entry(_SPINNING, "0")  # waiting threads leave the cores to decoding
+    folder = str(model.parent.resolve())  # large weights may be in another file there
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+    # Waiting threads leave the cores to those that decode images.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
 
     def load(source: str | bytes) -> Any:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])

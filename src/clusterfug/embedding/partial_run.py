@@ -13,7 +13,7 @@ from clusterfug.io import files
 
 
 class PartialRun:
-    """Context manager of an unfinished output; it resumes what an earlier run has stored.
+    """Unfinished output in a locked file, with what an earlier run has stored; `close` releases the lock.
 
     rows.npy holds the rows. progress.json has the number of images they belong to, the images that were
     skipped, and the settings; it is replaced after every batch, and rows beyond it are overwritten.
@@ -22,35 +22,32 @@ class PartialRun:
     def __init__(self, output: Path, settings: dict[str, Any], d: int, restart: bool):
         self.done = 0
         self.skipped: dict[str, str] = {}
-        self._output, self._settings, self._d, self._restart = output, settings, d, restart
+        self._output, self._settings, self._d = output, settings, d
         self._folder = output.with_name(f"{output.name}.partial")
         self._rows, self._progress = self._folder / "rows.npy", self._folder / "progress.json"
-
-    def __enter__(self) -> "PartialRun":
         self._folder.mkdir(exist_ok=True)
         self._rows.touch()
         self._file = self._rows.open("r+b")
         try:
             files.lock(self._file, f"another run is writing {self._output}: wait until it has ended")
-            if self._restart:
+            if restart:
                 self._progress.unlink(missing_ok=True)
             self._resume()
             self._file.truncate(self._write_header())
         except BaseException:
             self._file.close()
             raise
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._file.close()
 
-    def append(self, rows: NDArray[Any], skipped: dict[str, str], done: int) -> None:
-        """Store the rows of `done` more images, all but the skipped ones."""
+    def append(self, rows: NDArray[Any], skipped: dict[str, str]) -> None:
+        """Store the rows of a batch, and its skipped images with the reason."""
         self._file.seek(self._write_header())
         self._file.write(np.ascontiguousarray(rows).tobytes())
         self._file.flush()
         os.fsync(self._file.fileno())  # before progress.json counts them
-        self.done += done
+        self.done += len(rows) + len(skipped)
         self.skipped |= skipped
         state = {"settings": self._settings, "done": self.done, "skipped": self.skipped}
         with files.complete(self._progress) as part:

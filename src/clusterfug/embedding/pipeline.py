@@ -116,15 +116,14 @@ def embed(
         "layer": encoder.layer,
         "dtype": dtype,
     }
-    with warnings.catch_warnings(), PartialRun(output, settings, encoder.d, restart) as run:
+    with warnings.catch_warnings(), closing(PartialRun(output, settings, encoder.d, restart)) as run:
         warnings.filterwarnings("ignore", module="PIL")  # about minor defects of readable files
         resumed = run.done
         callback("images", resumed, len(names))
         read = partial(pixels_or_reason, folder, encoder.size, resize)
         with closing(_prefetched(read, names[resumed:], encoder.batch)) as batches:
-            for batch_names, images_or_errors in batches:
-                rows, skipped = _features(encoder, batch_names, images_or_errors, dtype)
-                run.append(rows, skipped, done=len(batch_names))
+            for images_or_reasons in batches:
+                run.append(*_features(encoder, images_or_reasons, dtype))
                 callback("images", run.done, len(names))
         kept = [name for name in names if name not in run.skipped]
         if not kept:
@@ -159,28 +158,23 @@ def require_extras() -> None:
         ) from None
 
 
-def _prefetched(
-    read: Callable[[str], Any], names: list[str], batch: int
-) -> Generator[tuple[list[str], list[Any]]]:
-    """Yield batches of names and what `read` returned; threads read one batch ahead."""
+def _prefetched(read: Callable[[str], Any], names: list[str], batch: int) -> Generator[dict[str, Any]]:
+    """Yield what `read` returns for the names of each batch, by name; threads read one batch ahead."""
     pool = ThreadPoolExecutor(min(8, cores()))
     try:
         following = [pool.submit(read, name) for name in names[:batch]]
         for start in range(0, len(names), batch):
             end = start + batch
             now, following = following, [pool.submit(read, name) for name in names[end : end + batch]]
-            yield names[start:end], [future.result() for future in now]
+            yield {name: future.result() for name, future in zip(names[start:end], now, strict=True)}
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _features(
-    encoder: Encoder, names: list[str], images_or_errors: list[Any], dtype: str
-) -> tuple[NDArray[Any], dict[str, str]]:
-    """Return the rows of a batch, and the images without a row, with the reason."""
-    read = dict(zip(names, images_or_errors, strict=True))
-    skipped = {name: error for name, error in read.items() if isinstance(error, str)}
-    images = {name: image for name, image in read.items() if name not in skipped}
+def _features(encoder: Encoder, batch: dict[str, Any], dtype: str) -> tuple[NDArray[Any], dict[str, str]]:
+    """Return the rows of a batch of pixels or reasons, and the images without a row, with the reason."""
+    skipped = {name: reason for name, reason in batch.items() if isinstance(reason, str)}
+    images = {name: pixels for name, pixels in batch.items() if name not in skipped}
     if not images:
         return np.empty((0, encoder.d), dtype), skipped
     with np.errstate(over="ignore"):  # overflow is found below

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.segmentation.panoptic import VOID, Panoptic, list_segments
+from clusterfug.segmentation.panoptic import VOID, Panoptic, check_classes, list_segments
 from clusterfug.segmentation.pictures import read_ids, write_picture
 
 OFFSET = 1000
-
 
 #: The 19 classes that are evaluated, by id, in the order of the train ids 0..18; all others are void.
 NAMES = {
@@ -64,20 +63,17 @@ def read_truth(path: Path) -> Panoptic:
 
 def from_train_ids(semantic: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the class ids of the data set for train ids 0..18; 255 and negative ones are void."""
-    unknown = np.setdiff1d(semantic[semantic >= 0], [*range(len(NAMES)), 255])
-    if len(unknown):
-        raise ValueError(f"semantic has the class {unknown[0]}, which is no train id (0 to 18, or 255)")
-    table = np.full(256, VOID)
-    table[: len(NAMES)] = list(NAMES)
-    return np.where((semantic >= 0) & (semantic < 256), table[np.clip(semantic, 0, 255)], VOID)
+    check_classes(semantic, [*range(len(NAMES)), 255], "is no train id (0 to 18, or 255)")
+    classes = np.array([*NAMES, VOID])
+    return classes[np.where((semantic < 0) | (semantic == 255), len(NAMES), semantic)]
 
 
-def write_instance_ids(path: Path, maps: Panoptic, things: tuple[int, ...] = THINGS) -> None:
+def write_instance_ids(path: Path, maps: Panoptic) -> None:
     """Write an instanceIds PNG of 16 bits; void is 0."""
     if np.any(maps.semantic == 0):
         raise ValueError(f"cannot write {path}: class 0 is void in Cityscapes' format; count from 1")
     if maps.semantic.max() > 64:
         raise ValueError(f"cannot write {path}: Cityscapes has no room for class {maps.semantic.max()}")
-    _, ids = list_segments(maps, things, OFFSET)
+    _, ids = list_segments(maps, THINGS, OFFSET)
     ids = np.where(maps.instance == 0, np.maximum(maps.semantic, 0), ids)
     write_picture(path, ids.astype(np.uint16))

@@ -22,9 +22,8 @@ _MAX_IDS = 1 << 24  # three bytes
 class CocoTruth:
     """A panoptic JSON with its PNGs: `things`, `stuff`, and a map per image."""
 
-    def __init__(self, path: Path, pictures: Path | None = None) -> None:
-        self.path = path
-        self.pictures = path.with_suffix("") if pictures is None else pictures
+    def __init__(self, path: Path) -> None:
+        self.path, self.pictures = path, path.with_suffix("")
         check_readable(path)
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -56,23 +55,21 @@ class CocoTruth:
         values, index = np.unique(np.append(0, ids), return_inverse=True)
         index = index[1:].reshape(ids.shape)
         classes, numbers = np.full(len(values), VOID), np.zeros(len(values), dtype=np.int64)
-        position = {int(value): t for t, value in enumerate(values)}
-        known = {*self.things, *self.stuff}
+        position = {segment: t for t, segment in enumerate(values[1:].tolist(), 1)}
         for number, info in enumerate(annotation["segments_info"], 1):
-            if info["id"] not in position or info["id"] == 0:
-                raise ValueError(f"{self.path}: {path} does not show segment {info['id']} of {name}")
-            if info["category_id"] not in known:
+            segment, category = info["id"], info["category_id"]
+            if segment not in position:
+                raise ValueError(f"{self.path}: {path} does not show segment {segment} of {name}")
+            if category not in self.things + self.stuff:
                 raise ValueError(
-                    f"{self.path}: segment {info['id']} of {name} has the unknown category "
-                    f"{info['category_id']}"
+                    f"{self.path}: segment {segment} of {name} has the unknown category {category}"
                 )
-            t = position.pop(info["id"])
-            classes[t] = info["category_id"]
-            single = info["category_id"] in self.things and not info.get("iscrowd", 0)
-            numbers[t] = number if single else 0
-        unknown = sorted(set(position) - {0})
-        if unknown:
-            raise ValueError(f"{path} shows a segment {unknown[0]} that {self.path} does not describe")
+            t = position.pop(segment)
+            classes[t] = category
+            if category in self.things and not info.get("iscrowd", 0):
+                numbers[t] = number
+        if position:
+            raise ValueError(f"{path} shows a segment {min(position)} that {self.path} does not describe")
         return Panoptic(classes[index], numbers[index])
 
 
@@ -93,8 +90,7 @@ class CocoWriter:
         categories: list[dict[str, Any]] | None = None,
     ) -> None:
         self.folder, self.offset = folder, offset
-        self.things = tuple(things)
-        self.names = names or {}
+        self.things, self.names = tuple(things), names or {}
         self.categories = categories
         self.images: list[dict[str, Any]] = []
         self.annotations: list[dict[str, Any]] = []
@@ -110,27 +106,16 @@ class CocoWriter:
             )
         file = self.folder / "panoptic" / f"{name}.png"
         write_picture(file, np.stack([ids % 256, ids // 256 % 256, ids // 65536], axis=2).astype(np.uint8))
-        image_id = name if image_id is None else image_id
         height, width = ids.shape
-        self.images.append(
-            {"id": image_id, "file_name": file_name or name, "height": height, "width": width}
-        )
-        self.annotations.append(
-            {
-                "image_id": image_id,
-                "file_name": file.name,
-                "segments_info": [
-                    {
-                        "id": segment.id,
-                        "category_id": segment.category,
-                        "area": segment.area,
-                        "bbox": list(segment.box),
-                        "iscrowd": int(segment.crowd),
-                    }
-                    for segment in found
-                ],
-            }
-        )
+        image_id = name if image_id is None else image_id
+        image = {"id": image_id, "file_name": file_name or name, "height": height, "width": width}
+        self.images.append(image)
+        segments = [
+            {"id": s.id, "category_id": s.category, "area": s.area, "bbox": s.box, "iscrowd": int(s.crowd)}
+            for s in found
+        ]
+        annotation = {"image_id": image_id, "file_name": file.name, "segments_info": segments}
+        self.annotations.append(annotation)
 
     def close(self) -> Path:
         """Write the JSON and return its path; without images, remove that of an earlier run."""
@@ -138,11 +123,8 @@ class CocoWriter:
         if not self.images:
             path.unlink(missing_ok=True)
             return path
-        content = {
-            "images": self.images,
-            "annotations": self.annotations,
-            "categories": self.categories or self._own_categories(),
-        }
+        categories = self.categories or self._own_categories()
+        content = {"images": self.images, "annotations": self.annotations, "categories": categories}
         with complete(path) as part:
             part.write_text(json.dumps(content), encoding="utf-8")
         return path

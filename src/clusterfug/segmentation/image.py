@@ -1,8 +1,8 @@
 """One image: one problem per thing class of its pixels, and the panoptic map of their clusterings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,8 @@ from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.graph import GraphProblem
 from clusterfug.result import Clustering, number_by_first_appearance
 from clusterfug.segmentation.grid import grid_graph
-from clusterfug.segmentation.panoptic import VOID, Panoptic, class_ids, size_of, whole_map
+from clusterfug.segmentation.panoptic import VOID, Panoptic, check_classes, class_ids, size_of, whole_map
 from clusterfug.segmentation.resample import Shape, axis, interpolate, resize_bilinear, resize_nearest
-
-GRAPHS = ("complete", "grid")
-UPSAMPLINGS = ("features", "labels")
 
 _TILE_NUMBERS = 1 << 22  # size of a tile of interpolated features: 16 MiB
 _POSITION_SIGNATURE = np.array([1.0, 1.0, -1.0, 1.0])  # of the columns that `_position_columns` returns
@@ -27,7 +24,7 @@ _POSITION_SIGNATURE = np.array([1.0, 1.0, -1.0, 1.0])  # of the columns that `_p
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How images are partitioned: the options of `segment`, which documents them, checked."""
+    """Options of the partition of images, which are checked; `segment` documents them."""
 
     things: Any
     stuff: Any = None
@@ -53,16 +50,13 @@ class Rules:
         if self.stuff is not None:
             keep("stuff", class_ids("stuff", self.stuff))
         for name, others in (("stuff", self.stuff or ()), ("void", self.void)):
-            both = sorted(set(self.things) & set(others))
-            if both:
-                raise ValueError(f"class {both[0]} is in things and in {name}: choose one")
+            if both := set(self.things) & set(others):
+                raise ValueError(f"class {min(both)} is in things and in {name}: choose one")
         if isinstance(self.threshold, Mapping):
-            missing = [c for c in self.things if c not in self.threshold]
-            if missing:
-                raise ValueError(f"threshold has no entry for class {missing[0]}, which is in things")
-            unknown = sorted(set(self.threshold) - set(self.things))
-            if unknown:
-                raise ValueError(f"threshold has an entry for class {unknown[0]}, which is not in things")
+            if missing := set(self.things) - set(self.threshold):
+                raise ValueError(f"threshold has no entry for class {min(missing)}, which is in things")
+            if unknown := set(self.threshold) - set(self.things):
+                raise ValueError(f"threshold has an entry for class {min(unknown)}, which is not in things")
             each = {c: checks.number(f"threshold[{c}]", self.threshold[c]) for c in self.things}
         else:
             each = dict.fromkeys(self.things, checks.number("threshold", self.threshold))
@@ -71,16 +65,8 @@ class Rules:
         keep("min_size", checks.count("min_size", self.min_size, 0))
         keep("position", checks.number("position", self.position, 0.0))
         keep("connected", checks.flag("connected", self.connected))
-        checks.one_of("graph", self.graph, GRAPHS)
-        checks.one_of("upsample", self.upsample, UPSAMPLINGS)
-
-
-class ClassPixels(NamedTuple):
-    """The pixels of one class at the resolution of the embeddings: the nodes of its problem."""
-
-    mask: NDArray[np.bool_]  # (h, w)
-    rows: NDArray[Any]  # (n, d) features, with columns for the position if `Rules.position` is not 0
-    signature: NDArray[np.float64]  # (d,)
+        checks.one_of("graph", self.graph, ("complete", "grid"))
+        checks.one_of("upsample", self.upsample, ("features", "labels"))
 
 
 class Image:
@@ -91,46 +77,58 @@ class Image:
     ) -> None:
         self.rules = rules
         self.features, semantic, confidence = _checked(rules, embeddings, semantic, confidence)
+        height, width = semantic.shape if shape is None else shape
+        self.shape = checks.count("shape", height), checks.count("shape", width)
         coarse = self.features.shape[:2]
-        self.shape = semantic.shape if shape is None else _shape(shape)
         _same_picture(coarse, self.shape, "the image")
         self.semantic = self._classes(semantic, confidence, self.shape)
         self.coarse = self._classes(semantic, confidence, coarse)
-        self.nodes = {c: self._class_pixels(c) for c in rules.things if np.any(self.coarse == c)}
+        self.signature = np.ones(self.features.shape[2])
+        if rules.position:
+            self.signature = np.append(self.signature, _POSITION_SIGNATURE)
+        #: Features of the nodes of each problem, the pixels of a class at the resolution of the embeddings.
+        self.nodes = {c: self._node_features(c) for c in rules.things if np.any(self.coarse == c)}
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays."""
-        arrays = [self.features, self.semantic, self.coarse]
-        arrays += [array for nodes in self.nodes.values() for array in (nodes.mask, nodes.rows)]
+        arrays = (self.features, self.semantic, self.coarse, *self.nodes.values())
         return sum(array.nbytes for array in arrays)
 
     @property
     def problems(self) -> dict[int, DenseProblem | GraphProblem]:
         """One problem per thing class that occurs."""
-        return {c: self._problem(nodes, self.rules.thresholds[c]) for c, nodes in self.nodes.items()}
+        return {c: self._problem(c, rows) for c, rows in self.nodes.items()}
 
     def assemble(self, clusterings: Mapping[int, Clustering]) -> Panoptic:
-        """Return the map at image resolution for the clusterings of the problems."""
+        """Return the map at image resolution for the clusterings of the problems.
+
+        Small instances are void, and the others numbered by first appearance.
+        """
         fine = self.rules.upsample == "features"
-        semantic = self.semantic if fine else resize_nearest(self.coarse, self.shape)
-        instance = np.zeros(self.shape, dtype=np.int64)
-        last = 0
+        semantic = self.semantic if fine else self.coarse
+        instance = np.zeros(semantic.shape, dtype=np.int64)
         for c in self.rules.things:
             mask = semantic == c
             if not mask.any():
                 continue
-            labels = np.zeros(
-                np.count_nonzero(mask), dtype=np.int64
-            )  # one instance, if the class has no node
+            labels: Any = 0  # one instance, if the class has no node
             if c in self.nodes:
-                upsample = self._by_features if fine else self._by_nodes
-                labels = upsample(self.nodes[c], clusterings[c].labels, mask)
-            instance[mask] = last + 1 + labels
-            last = int(instance.max())
+                labels = clusterings[c].labels
+                if fine:
+                    labels = self._upsampled(labels, self.nodes[c], mask)
+            instance[mask] = instance.max() + 1 + labels
+        if not fine:
+            semantic, instance = resize_nearest(semantic, self.shape), resize_nearest(instance, self.shape)
         if self.rules.connected:
             instance = connected_regions(instance)
-        return self._without_small(semantic, instance)
+        small = np.bincount(instance.ravel()) < self.rules.min_size
+        small[0] = False
+        if small.any():
+            void = small[instance]
+            semantic, instance = np.where(void, VOID, semantic), np.where(void, 0, instance)
+        numbers = number_by_first_appearance(np.append(0, instance.ravel()))[1:]
+        return Panoptic(semantic, numbers.reshape(instance.shape))
 
     def _classes(
         self, semantic: NDArray[np.int64], confidence: NDArray[np.float32] | None, shape: Shape
@@ -142,20 +140,20 @@ class Image:
             classes[resize_bilinear(confidence, shape) < self.rules.min_confidence] = VOID
         return classes
 
-    def _class_pixels(self, c: int) -> ClassPixels:
+    def _node_features(self, c: int) -> NDArray[Any]:
+        """Return the features of the nodes of a class, with columns for the position if it counts."""
         mask = self.coarse == c
         rows = self.features[mask]
-        signature = np.ones(rows.shape[1])
-        if self.rules.position:
-            y, x = np.nonzero(mask)
-            rows = np.concatenate([rows, self._position_columns(y, x, mask.shape)], axis=1)
-            signature = np.append(signature, _POSITION_SIGNATURE)
-        return ClassPixels(mask, rows, signature)
+        if not self.rules.position:
+            return rows
+        y, x = np.nonzero(mask)
+        return np.concatenate([rows, self._position_columns(y, x, mask.shape)], axis=1)
 
-    def _problem(self, nodes: ClassPixels, threshold: float) -> DenseProblem | GraphProblem:
+    def _problem(self, c: int, rows: NDArray[Any]) -> DenseProblem | GraphProblem:
+        threshold = self.rules.thresholds[c]
         if self.rules.graph == "grid":
-            return grid_graph(nodes.mask, nodes.rows, threshold, nodes.signature)
-        return DenseProblem(nodes.rows, threshold, signature=nodes.signature)
+            return grid_graph(self.coarse == c, rows, threshold, self.signature)
+        return DenseProblem(rows, threshold, signature=self.signature)
 
     def _position_columns(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: Shape
@@ -170,25 +168,17 @@ class Image:
         columns = np.stack([2 * half * y, 2 * half * x, half * (r + 1), half * (r - 1)], axis=1)
         return columns.astype(self.features.dtype)
 
-    def _by_nodes(
-        self, nodes: ClassPixels, labels: NDArray[np.int64], mask: NDArray[np.bool_]
-    ) -> NDArray[np.int64]:
-        """Return for every pixel of the mask the label of the node that contains its centre."""
-        coarse = np.full(nodes.mask.shape, -1, dtype=np.int64)
-        coarse[nodes.mask] = labels
-        return resize_nearest(coarse, self.shape)[mask]
-
-    def _by_features(
-        self, nodes: ClassPixels, labels: NDArray[np.int64], mask: NDArray[np.bool_]
+    def _upsampled(
+        self, labels: NDArray[np.int64], nodes: NDArray[Any], mask: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
         """Return for every pixel of the mask the cluster whose mean feature is most similar to its feature.
 
         Features of pixels are interpolated between the nodes around them, as in the paper, in tiles.
         """
-        means = cluster_means(nodes.rows, labels, np.ones(len(labels)))
-        means *= nodes.signature.astype(means.dtype)
+        means = cluster_means(nodes, labels, np.ones(len(labels)))
+        means *= self.signature.astype(means.dtype)
         rows, columns = np.nonzero(mask)
-        y, x = (axis(old, new) for old, new in zip(nodes.mask.shape, self.shape, strict=True))
+        y, x = (axis(old, new) for old, new in zip(self.coarse.shape, self.shape, strict=True))
         found = np.empty(len(rows), dtype=np.int64)
 
         def assign_tile(part: slice) -> None:
@@ -200,16 +190,6 @@ class Image:
 
         threads.for_each(assign_tile, threads.slices(len(rows), max(1, _TILE_NUMBERS // max(means.shape))))
         return found
-
-    def _without_small(self, semantic: NDArray[np.int64], instance: NDArray[np.int64]) -> Panoptic:
-        """Return the map with small instances void and the others numbered by first appearance."""
-        small = np.bincount(instance.ravel()) < self.rules.min_size
-        small[0] = False
-        if small.any():
-            void = small[instance]
-            semantic, instance = np.where(void, VOID, semantic), np.where(void, 0, instance)
-        numbers = number_by_first_appearance(np.append(0, instance.ravel()))[1:]
-        return Panoptic(semantic, numbers.reshape(instance.shape))
 
 
 def connected_regions(instance: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -225,9 +205,7 @@ def connected_regions(instance: NDArray[np.int64]) -> NDArray[np.int64]:
     i, j = np.concatenate(pairs, axis=1)
     adjacent = coo_array((np.ones(len(i), dtype=np.int8), (i, j)), shape=(instance.size, instance.size))
     _, regions = connected_components(adjacent, directed=False)
-    regions = regions.reshape(instance.shape).astype(np.int64) + 1
-    regions[instance == 0] = 0
-    return np.unique(np.append(0, regions), return_inverse=True)[1][1:].reshape(instance.shape)
+    return np.where(instance > 0, regions.reshape(instance.shape) + np.int64(1), 0)
 
 
 def _checked(
@@ -249,12 +227,8 @@ def _checked(
     classes = whole_map("semantic", semantic)
     _same_picture((height, width), classes.shape, "semantic")
     if rules.stuff is not None:
-        unknown = np.setdiff1d(classes[classes >= 0], [*rules.things, *rules.stuff, *rules.void])
-        if len(unknown):
-            raise ValueError(
-                f"semantic has the class {unknown[0]}, which is not in things, stuff or void: "
-                "name it in one of them"
-            )
+        known = (*rules.things, *rules.stuff, *rules.void)
+        check_classes(classes, known, "is not in things, stuff or void: name it in one of them")
     if confidence is None:
         if rules.min_confidence > 0:
             raise ValueError("min_confidence needs a confidence map: give one, or leave it out")
@@ -279,8 +253,3 @@ def _same_picture(old: Shape, new: Shape, name: str) -> None:
             f"embeddings ({old[0]} x {old[1]}) and {name} ({new[0]} x {new[1]}) are not the same picture: "
             "their proportions differ"
         )
-
-
-def _shape(shape: Iterable[int]) -> Shape:
-    height, width = shape
-    return checks.count("shape", height), checks.count("shape", width)

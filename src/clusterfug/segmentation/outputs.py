@@ -1,7 +1,6 @@
 """`SegmentationWriter`: a folder with one file per image, in one of three formats."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +13,7 @@ from clusterfug.segmentation.overlay import overlay
 from clusterfug.segmentation.panoptic import Panoptic
 from clusterfug.segmentation.pictures import require_pillow, write_picture
 from clusterfug.segmentation.pipeline import Sample
-
-if TYPE_CHECKING:
-    from clusterfug.segmentation.samples import GroundTruth
-
-FORMATS = ("npy", "coco", "cityscapes")
+from clusterfug.segmentation.samples import GroundTruth
 
 
 class SegmentationWriter:
@@ -31,9 +26,9 @@ class SegmentationWriter:
         rules: Rules,
         offset: int = 1000,
         overlays: bool = False,
-        truth: "GroundTruth | None" = None,
+        truth: GroundTruth | None = None,
     ) -> None:
-        checks.one_of("format", form, FORMATS)
+        checks.one_of("format", form, ("npy", "coco", "cityscapes"))
         if form != "npy" or overlays:
             require_pillow()
         if folder.exists() and not folder.is_dir():
@@ -53,9 +48,13 @@ class SegmentationWriter:
 
     def write(self, sample: Sample, maps: Panoptic) -> None:
         if self.coco is not None:
-            self.coco.write(sample.name, maps, *self._coco_names(sample.name))
+            image_id = file_name = None
+            if self.truth is not None and sample.name in self.truth.annotations:
+                image_id = self.truth.annotations[sample.name]["image_id"]
+                file_name = self.truth.image_file(sample.name)
+            self.coco.write(sample.name, maps, image_id, file_name)
         elif self.form == "cityscapes":
-            write_instance_ids(self._file(sample.name), maps, self.things)
+            write_instance_ids(self._file(sample.name), maps)
         else:
             with complete(self._file(sample.name)) as part:
                 save(part, np.stack(maps).astype(np.int32))
@@ -75,9 +74,3 @@ class SegmentationWriter:
     def _file(self, name: str) -> Path:
         endings = {"npy": f"{name}.npy", "coco": f"panoptic/{name}.png"}
         return self.folder / endings.get(self.form, f"{name}_instanceIds.png")
-
-    def _coco_names(self, name: str) -> tuple[Any, str | None]:
-        """Return the image id and file name of an image in the ground truth."""
-        if self.truth is None or name not in self.truth.annotations:
-            return None, None
-        return self.truth.annotations[name]["image_id"], self.truth.image_file(name)

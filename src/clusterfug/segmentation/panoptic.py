@@ -1,5 +1,6 @@
 """Panoptic maps, a class and an instance per pixel: the results of segmentation, compared by `quality`."""
 
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +28,9 @@ class Segment(NamedTuple):
 
     id: int
     category: int
-    instance: int
     area: int
     box: tuple[int, int, int, int]  # left, top, width, height
-    crowd: bool = False
+    crowd: bool
 
 
 def as_panoptic(name: str, maps: Any) -> Panoptic:
@@ -60,6 +60,13 @@ def whole_map(name: str, values: Any) -> NDArray[np.int64]:
     return np.asarray(values).astype(np.int64)
 
 
+def check_classes(semantic: NDArray[np.integer], known: Iterable[int], complaint: str) -> None:
+    """Raise an error if a class map has a class >= 0 that is not among the known ones."""
+    unknown = np.setdiff1d(semantic[semantic >= 0], [*known])
+    if len(unknown):
+        raise ValueError(f"semantic has the class {unknown[0]}, which {complaint}")
+
+
 def class_ids(name: str, values: Any) -> tuple[int, ...]:
     """Return distinct class numbers >= 0 in rising order."""
     values = [values] if np.ndim(values) == 0 else list(values)
@@ -71,25 +78,17 @@ def size_of(array: NDArray[Any]) -> str:
     return f"{array.shape[0]} x {array.shape[1]}"
 
 
-def instance_classes(maps: Panoptic) -> NDArray[np.int64]:
-    """Return the class of every instance 0, 1, ...; VOID for 0 and for numbers that do not occur."""
-    numbers, first = np.unique(maps.instance, return_index=True)
-    classes = np.full(int(numbers[-1]) + 1, VOID)
-    classes[numbers] = maps.semantic.ravel()[first]
-    classes[0] = VOID
-    return classes
-
-
 def list_segments(
-    maps: Panoptic, things: Any, offset: int = 1000
+    maps: Panoptic, things: Collection[int], offset: int
 ) -> tuple[list[Segment], NDArray[np.int64]]:
     """Return all segments, and the map of their ids (0 where there is none).
 
     As in Cityscapes and most tools for COCO, an id is ``class * offset + k`` for the k-th instance of its
     class (k = 1, 2, ...), and ``class * offset`` for a stuff class or a crowd.
     """
+    from scipy.ndimage import find_objects
+
     offset = checks.count("offset", offset)
-    things = set(things)
     codes, first, inverse, areas = np.unique(
         maps.semantic * (int(maps.instance.max()) + 1) + maps.instance,
         return_index=True,
@@ -97,7 +96,7 @@ def list_segments(
         return_counts=True,
     )
     inverse = inverse.reshape(maps.semantic.shape)
-    boxes = _boxes(inverse, len(codes))
+    boxes = find_objects(inverse + 1)
     found: list[Segment] = []
     ids = np.zeros(len(codes), dtype=np.int64)
     used: dict[int, int] = {}
@@ -113,13 +112,9 @@ def list_segments(
                 f"class {category} has {offset} instances or more: choose an offset larger than {offset}"
             )
         ids[t] = category * offset + k
-        crowd = not instance and category in things
-        found.append(Segment(int(ids[t]), category, instance, int(areas[t]), boxes[t], crowd))
+        y, x = boxes[t]
+        box = (x.start, y.start, x.stop - x.start, y.stop - y.start)
+        found.append(
+            Segment(int(ids[t]), category, int(areas[t]), box, not instance and category in things)
+        )
     return found, ids[inverse]
-
-
-def _boxes(codes: NDArray[np.int64], count: int) -> list[tuple[int, int, int, int]]:
-    from scipy.ndimage import find_objects
-
-    slices = find_objects(codes + 1, max_label=count)
-    return [(x.start, y.start, x.stop - x.start, y.stop - y.start) for y, x in slices]

@@ -13,7 +13,7 @@ from clusterfug.execution.batch import SolveManyError
 from clusterfug.execution.jit import Progress
 from clusterfug.result import Clustering
 from clusterfug.segmentation.image import Image, Rules
-from clusterfug.segmentation.panoptic import Panoptic, instance_classes
+from clusterfug.segmentation.panoptic import VOID, Panoptic
 
 #: Bytes of images that `segment_many` holds before it solves their problems.
 BATCH_BYTES = 2**27
@@ -259,5 +259,8 @@ def _solve_batch(
 
 def _assembled(image: Image, clusterings: dict[int, Clustering]) -> Segmentation:
     start = time.perf_counter()
-    maps = image.assemble(clusterings)
-    return Segmentation(*maps, instance_classes(maps), clusterings, time.perf_counter() - start)
+    semantic, instance = image.assemble(clusterings)
+    classes = np.full(instance.max() + 1, VOID)
+    classes[instance] = semantic
+    classes[0] = VOID
+    return Segmentation(semantic, instance, classes, clusterings, time.perf_counter() - start)

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from clusterfug.segmentation.panoptic import VOID, Panoptic, as_panoptic, class_ids, size_of
 
-IOU, TP, FP, FN = range(4)  # columns of the counts
-
 
 class Quality(NamedTuple):
     """Scores of one class, or their mean over several; nan where there are no segments."""
@@ -87,8 +85,8 @@ def panoptic_quality(
     0.3333333333333333
     """
     things, stuff = class_ids("things", things), class_ids("stuff", stuff)
-    if set(things) & set(stuff):
-        raise ValueError(f"class {min(set(things) & set(stuff))} is in things and in stuff: choose one")
+    if both := set(things) & set(stuff):
+        raise ValueError(f"class {min(both)} is in things and in stuff: choose one")
     total = np.zeros((len(things) + len(stuff), 4))
     for number, (prediction, truth) in enumerate(zip_longest(predictions, truths)):
         if prediction is None or truth is None:
@@ -130,25 +128,17 @@ def match_segments(
     both = np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape)
     areas, true_areas = both.sum(axis=1), both.sum(axis=0)
     p, t = np.nonzero(both)
-    same = (
-        (p > 0)
-        & (t > 0)
-        & (predicted.position[p] == true.position[t])
-        & ~predicted.crowd[p]
-        & ~true.crowd[t]
-    )
-    p, t = p[same], t[same]
+    same_class = predicted.position[p] == true.position[t]
+    may_match = same_class & (p > 0) & (t > 0) & ~predicted.crowd[p] & ~true.crowd[t]
+    p, t = p[may_match], t[may_match]
     iou = both[p, t] / (areas[p] + true_areas[t] - both[p, t] - both[p, 0])
     p, t, iou = p[iou > 0.5], t[iou > 0.5], iou[iou > 0.5]
     in_crowd = true.crowd & (predicted.position[:, None] == true.position)
     excused = both[:, 0] + np.where(in_crowd, both, 0).sum(axis=1)
-    wrong = ~predicted.crowd & (excused <= 0.5 * areas)
-    missed = ~true.crowd
-    for unmatched, matched, segments in ((wrong, p, predicted), (missed, t, true)):
-        unmatched[segments.position == predicted.position[0]] = (
-            False  # void, and classes that are not compared
-        )
-        unmatched[matched] = False
+    compared = len(things) + len(stuff)  # void and all other classes have this position
+    wrong = (predicted.position < compared) & ~predicted.crowd & (excused <= 0.5 * areas)
+    missed = (true.position < compared) & ~true.crowd
+    wrong[p] = missed[t] = False
     return Matching(predicted, true, np.stack([p, t], axis=1), iou, wrong, missed)
 
 
@@ -157,12 +147,13 @@ def count_matches(matching: Matching) -> NDArray[np.float64]:
     predicted, true, pairs, iou, wrong, missed = matching
     position = predicted.position[pairs[:, 0]]
     n = predicted.position[0] + 1  # void is in the last position, with all other classes
-    counts = np.empty((n, 4))
-    counts[:, IOU] = np.bincount(position, weights=iou, minlength=n)
-    counts[:, TP] = np.bincount(position, minlength=n)
-    counts[:, FP] = np.bincount(predicted.position[wrong], minlength=n)
-    counts[:, FN] = np.bincount(true.position[missed], minlength=n)
-    return counts[:-1]
+    columns = (
+        np.bincount(position, weights=iou, minlength=n),
+        np.bincount(position, minlength=n),
+        np.bincount(predicted.position[wrong], minlength=n),
+        np.bincount(true.position[missed], minlength=n),
+    )
+    return np.stack(columns, axis=1, dtype=np.float64)[:-1]
 
 
 def _numbered(maps: Panoptic, things: tuple[int, ...], stuff: tuple[int, ...]) -> SegmentMap:
@@ -191,11 +182,12 @@ def quality_of_counts(
 
 
 def _quality(row: NDArray[np.float64]) -> Quality:
-    iou, (tp, fp, fn) = float(row[IOU]), (int(row[column]) for column in (TP, FP, FN))
+    iou, tp, fp, fn = row.tolist()
     if tp + fp + fn == 0:
         return _NO_SEGMENTS
-    half = tp + 0.5 * fp + 0.5 * fn
-    return Quality(iou / half, iou / tp if tp else 0.0, tp / half, tp, fp, fn)
+    mean_count = tp + 0.5 * fp + 0.5 * fn  # of predicted and true segments
+    sq = iou / tp if tp else 0.0
+    return Quality(iou / mean_count, sq, tp / mean_count, int(tp), int(fp), int(fn))
 
 
 def _mean(qualities: list[Quality]) -> Quality:

@@ -11,14 +11,12 @@ from clusterfug.io.images import find_images
 from clusterfug.segmentation import cityscapes
 from clusterfug.segmentation.coco import CocoTruth
 from clusterfug.segmentation.image import Rules
-from clusterfug.segmentation.panoptic import VOID, Panoptic, as_panoptic, whole_map
+from clusterfug.segmentation.panoptic import VOID, Panoptic, as_panoptic, check_classes, whole_map
 from clusterfug.segmentation.pictures import read_picture
 from clusterfug.segmentation.pipeline import Sample
 
 #: Arrays of a .npz file that are read; only `embeddings` is required.
 ARRAYS = ("embeddings", "semantic", "confidence", "image", "truth_semantic", "truth_instance")
-
-Reader = Callable[[], Sample]
 
 
 def find_samples(
@@ -28,7 +26,7 @@ def find_samples(
     pictures: Path | None = None,
     truth: "GroundTruth | None" = None,
     train_ids: bool = False,
-) -> dict[str, Reader]:
+) -> dict[str, Callable[[], Sample]]:
     """Return functions that read the images of a .npz file or a folder of them, by name.
 
     If there is a ground truth, it must have at least one of the images.
@@ -40,15 +38,17 @@ def find_samples(
     else:
         check_readable(path)
         files = [path]
-    shown = _pictures(pictures) if pictures is not None else {}
-    if not shown and truth is not None:
+    shown: dict[str, Path] = {}
+    if pictures is not None:
+        shown = _pictures(pictures)
+    elif truth is not None:
         shown = truth.pictures
-    if truth is not None and not {*truth.maps} & {name_of(file) for file in files}:
+    named = {name_of(file): file for file in files}
+    if truth is not None and truth.maps.keys().isdisjoint(named):
         example = next(iter(truth.maps), "nothing")
         raise ValueError(
             f"none of the {len(files)} images is in the truth: {files[0].name} must be named like {example}"
         )
-    named = {name_of(file): file for file in files}
     return {
         n: partial(read_sample, file, rules, shown.get(n), truth, train_ids) for n, file in named.items()
     }
@@ -79,19 +79,16 @@ def read_sample(
     elif train_ids:
         semantic = cityscapes.from_train_ids(whole_map("semantic", semantic))
     elif truth is not None and truth.coco is None:
-        unknown = np.setdiff1d(semantic[semantic >= 0], [*truth.things, *truth.stuff, *rules.void])
-        if len(unknown):
-            raise ValueError(
-                f"semantic has the class {unknown[0]}, which Cityscapes does not evaluate: say --train-ids "
-                "if classes are 0 to 18, or name it in --void"
-            )
+        hint = "say --train-ids if classes are 0 to 18, or name it in --void"
+        evaluated = (*truth.things, *truth.stuff, *rules.void)
+        check_classes(semantic, evaluated, f"Cityscapes does not evaluate: {hint}")
     image = arrays.get("image") if picture is None else read_picture(picture)
     if image is not None and (image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8):
         raise ValueError(
             f"{file}: 'image' must be height x width x 3 bytes, not {image.dtype} {image.shape}"
         )
     name = name_of(file)
-    known = truth.maps[name]() if truth is not None and name in truth.maps else None
+    true_map = truth.maps[name]() if truth is not None and name in truth.maps else None
     if "truth_semantic" in arrays and "truth_instance" not in arrays:
         raise ValueError(f"{file} must hold 'truth_instance' beside 'truth_semantic'")
     if truth is None and "truth_instance" in arrays:
@@ -103,8 +100,8 @@ def read_sample(
             classes = np.where(instance > 0, things[0], max(things) + 1)
         else:
             raise ValueError(f"{file} must hold 'truth_semantic' beside 'truth_instance'")
-        known = as_panoptic(f"the truth in {file.name}", (classes, instance))
-    return Sample(name, embeddings, semantic, arrays.get("confidence"), image, known)
+        true_map = as_panoptic(f"the truth in {file.name}", (classes, instance))
+    return Sample(name, embeddings, semantic, arrays.get("confidence"), image, true_map)
 
 
 class GroundTruth:
