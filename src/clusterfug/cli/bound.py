@@ -2,21 +2,18 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from clusterfug.cli import options
-from clusterfug.cli.options import no_options, option, shown
+from clusterfug.cli.options import FEATURES, GRAPH, argument, no_options, option, shown
 from clusterfug.cli.problem import CostOptions
-from clusterfug.cli.terminal import console, facts, finite, print_json, progress
-
-if TYPE_CHECKING:
-    from clusterfug import LowerBound
+from clusterfug.cli.terminal import console, facts, print_json, progress
 
 Method = StrEnum("Method", ["auto", "trivial", "triangles"])
 
 
 def bound(
-    features: options.FeaturesOrGraph,
+    features: Annotated[Path, argument("FEATURES", f"{FEATURES} {GRAPH}")],
     threshold: options.Threshold = None,
     strictness: options.Strictness = None,
     n_neighbors: options.Neighbors = None,
@@ -61,23 +58,20 @@ def bound(
     as_json: options.Json = False,
 ) -> None:
     """Compute a lower bound on the objective of all clusterings, with a certificate."""
-    from clusterfug import checks, lower_bound
-    from clusterfug.api import with_selected_costs
+    from clusterfug import LowerBound, checks, lower_bound, verify_bound
     from clusterfug.execution.plan import Execution
     from clusterfug.io import files
     from clusterfug.io.labels import LabelFile, read_labels
+    from clusterfug.problems.arguments import with_selected_costs
+    from clusterfug.result import Distance
 
     costs = CostOptions(threshold, strictness, n_neighbors, None, alpha, prefer, weights, metric, center)
     limit = options.in_bytes(memory_limit)
     if time_limit is not None:
         checks.number("--time-limit", time_limit, 0.0)
-    for_features: dict[str, Any] = {
-        "--memory-limit": limit,
-        "--device": None if device == "cpu" else device,
-    }
+    for_features: dict[str, Any] = {"--memory-limit": limit, "--device": device != "cpu"}
     if check is not None:
-        others: dict[str, Any] = {"--output": output, "--time-limit": time_limit}
-        others |= {"--method": None if method == Method.auto else method}
+        others = {"--output": output, "--time-limit": time_limit, "--method": method != Method.auto}
         no_options(others | for_features, "does not go with --check")
         files.check_readable(check)
     if output is not None:
@@ -88,61 +82,46 @@ def bound(
         no_options(for_features, f"goes with features, but {features} holds a graph")
     with progress("bound") as callback:
         problem = with_selected_costs(problem, Execution(), callback).resolved()
-        if check is not None:
-            found = _checked(check, problem, features, callback)
-        else:
+        if check is None:
             found = lower_bound(
                 problem,
                 method=method.value,
                 time_limit=time_limit,
                 memory_limit=limit,
-                device=for_features["--device"],
+                device=device,
                 callback=callback,
             )
+        else:
+            found = LowerBound.load(check)
+            if not verify_bound(problem, found, callback=callback):
+                raise ValueError(f"the certificate in {check} does not prove its bound for {features}")
     if output is not None:
         with files.complete(output) as part:
             found.save(part)
-    about = _describe(found, problem, given and given.labels) | {
-        "verified": check is not None,
-        "output": output,
-    }
+    assert found.certificate is not None
+    about: dict[str, Any] = {"n": problem.n, "bound": found.value, "method": found.method}
+    about |= {"triangles": len(found.certificate.amounts), "seconds": found.seconds}
+    if given is not None:
+        inside = problem.inside(given.labels)
+        distance = Distance(problem.all_singletons - inside, inside, found)
+        about |= {"objective": distance.objective, "inside": inside}
+        about |= {"gap": distance.gap, "gap_inside": distance.gap_inside}
+    about |= {"verified": check is not None, "output": output}
     if as_json:
-        print_json(about | {name: finite(about[name]) for name in ("gap", "gap_inside") if name in about})
+        print_json(about)
     else:
         _print(about)
 
 
-def _checked(check: Path, problem: Any, features: Path, callback: Any) -> "LowerBound":
-    """Return the bound in a file, or raise an error if its certificate does not prove it."""
-    from clusterfug import LowerBound, verify_bound
-
-    found = LowerBound.load(check)
-    if not verify_bound(problem, found, callback=callback):
-        raise ValueError(f"the certificate in {check} does not prove its bound for {features}")
-    return found
-
-
-def _describe(found: "LowerBound", problem: Any, labels: Any) -> dict[str, Any]:
-    """Describe the bound, and how far labels are from it, for --json."""
-    from clusterfug.result import Distance
-
-    assert found.certificate is not None
-    about: dict[str, Any] = {"n": problem.n, "bound": found.value, "method": found.method}
-    about |= {"triangles": len(found.certificate.amounts), "seconds": found.seconds}
-    if labels is None:
-        return about
-    inside = problem.inside(labels)
-    distance = Distance(problem.all_singletons - inside, inside, found)
-    gaps = {"gap": distance.gap, "gap_inside": distance.gap_inside}
-    return about | {"objective": distance.objective, "inside": inside} | gaps
-
-
 def _print(about: dict[str, Any]) -> None:
-    has_labels, verified = "objective" in about, about["verified"]
-    gap = f"{about['gap']:.4%} of the bound, {about['gap_inside']:.2%} of inside" if has_labels else None
+    objective = gap = None
+    if "objective" in about:
+        objective = f"{about['objective']:,.2f}"
+        gap = f"{about['gap']:.4%} of the bound, {about['gap_inside']:.2%} of inside"
+    verified = about["verified"]
     rows = {
         "items": f"{about['n']:,}",
-        "objective": f"{about['objective']:,.2f}" if has_labels else None,
+        "objective": objective,
         "bound": f"{about['bound']:,.2f}{'; the certificate adds up' if verified else ''}",
         "gap": gap,
         "method": f"{about['method']}, {about['triangles']:,} triangles",

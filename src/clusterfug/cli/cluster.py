@@ -1,4 +1,4 @@
-"""clusterfug cluster: features or a graph in, labels out."""
+"""clusterfug cluster: features or a graph in, labels out; or a table of clusterings (--thresholds)."""
 
 import logging
 import warnings
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from clusterfug.cli import options
 from clusterfug.cli.options import no_options
 from clusterfug.cli.problem import CostOptions, describe
-from clusterfug.cli.terminal import console, facts, finite, print_json, progress
+from clusterfug.cli.terminal import console, facts, figures, print_json, progress
 
 if TYPE_CHECKING:
     from clusterfug import Clustering
+    from clusterfug.execution.plan import Execution
     from clusterfug.execution.sharded.source import FeatureFiles
+    from clusterfug.solvers import Solver
 
 
 def cluster(
@@ -52,9 +54,10 @@ def cluster(
 ) -> None:
     """Cluster items by their features (or the nodes of a graph) and write their labels."""
     from clusterfug import core
-    from clusterfug.cli.path import show_path
     from clusterfug.costs.models import Threshold
     from clusterfug.execution.plan import plan
+    from clusterfug.execution.sharded.source import ENDINGS
+    from clusterfug.io.files import Features
     from clusterfug.io.labels import read_labels
     from clusterfug.solvers import make_solver
 
@@ -77,28 +80,45 @@ def cluster(
         k=k,
         ann=ann and ann.value,
     )
-    where: dict[str, Any] = {"device": device, "precision": precision.value, "bound": bound}
-    where |= {"checkpoint": checkpoint, "client": scheduler}
-    where |= {"memory_limit": options.in_bytes(memory_limit)}
-    problem, folder = _read(features, costs, where)
-    for_features = {"--plot": plot, "--thresholds": thresholds, "--precision": precision.value != "fast"}
-    _check_read(problem, features, folder, output, for_features)
+    limit = options.in_bytes(memory_limit)
+    in_parts = features.is_dir() or checkpoint is not None or scheduler is not None
+    if in_parts or (limit is not None and features.suffix.lower() in ENDINGS):
+        problem = costs.problem(Features(features), features)  # files are opened, but not read yet
+    else:
+        problem = costs.read(features)
+    folder = None  # of features, if there will be a folder of labels
+    if output is not None and features.is_dir() and not output.suffix:
+        folder = problem.X
+        _ = folder.label_names  # raises an error if two names are equal
+    if problem.kind == "graph":
+        for_features = {"--plot": plot, "--thresholds": thresholds, "--precision": precision != "fast"}
+        no_options(for_features, f"goes with features; {features} is a graph")
+    elif plot is not None and values is None and not problem.needs_selection:
+        raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
     if values is not None:
         problem = problem.with_costs(Threshold(values[0]))
-    execution = plan(problem, solver, **where)
+    execution = plan(
+        problem,
+        solver,
+        device=device,
+        precision=precision.value,
+        memory_limit=limit,
+        checkpoint=checkpoint,
+        client=scheduler,
+        bound=bound,
+    )
     if values is not None:
-        no_options(
-            {"--memory-limit": execution.is_sharded}, "is exceeded: shards do not go with --thresholds"
-        )
-        show_path(problem, values, solver, execution, plot, as_json)
+        if execution.is_sharded:
+            raise ValueError("--memory-limit is exceeded: shards do not go with --thresholds")
+        _cluster_at_thresholds(problem, values, solver, execution, plot, as_json)
         return
     with progress() as callback, _advice() as notes:
         result = core.solve(problem, solver, execution, bound=bound, callback=callback)
     _write(result, output, plot, folder)
     advice = None if result.choice is not None or not notes else str(notes[0].message)
     if as_json:
-        about = _problem_as_dict(problem) | {"device": str(execution.device or "cpu")}
-        print_json(about | _result_as_dict(result) | {"note": advice, "output": output, "plot": plot})
+        about = _as_dict(problem, result, execution)
+        print_json(about | {"note": advice, "output": output, "plot": plot})
     else:
         _print(result, output, advice, solver.refines)
 
@@ -129,38 +149,6 @@ def _check_outputs(
     tables.require_pyarrow()
 
 
-def _read(features: Path, costs: CostOptions, where: dict[str, Any]) -> tuple[Any, "FeatureFiles | None"]:
-    """Return the problem of a file or folder, and the files of a folder, to write labels for each.
-
-    Files are opened but not read where they may be solved in parts.
-    """
-    from clusterfug.execution.sharded.source import ENDINGS, FeatureFiles
-    from clusterfug.io import files
-
-    in_parts = where["checkpoint"] is not None or where["client"] is not None
-    limited = where["memory_limit"] is not None and features.suffix.lower() in ENDINGS
-    if features.is_dir() or in_parts or limited:
-        stored = FeatureFiles(features)
-        return costs.problem(files.Features(stored.paths), features), stored if features.is_dir() else None
-    return costs.read(features), None
-
-
-def _check_read(
-    problem: Any,
-    features: Path,
-    folder: "FeatureFiles | None",
-    output: Path | None,
-    for_features: dict[str, Any],
-) -> None:
-    """Raise an error for options that do not go with the problem that was read."""
-    if folder is not None and output is not None and not output.suffix:
-        _ = folder.label_names  # raises an error if two names are equal
-    if problem.kind == "graph":
-        no_options(for_features, f"goes with features; {features} is a graph")
-    elif for_features["--plot"] and not for_features["--thresholds"] and not problem.needs_selection:
-        raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
-
-
 @contextmanager
 def _advice() -> Iterator[list[warnings.WarningMessage]]:
     """Collect warnings, to be printed after the result; silence what dask logs: an error is one line."""
@@ -186,10 +174,7 @@ def _range(text: str) -> NDArray[np.float64]:
 
 
 def _write(
-    result: "Clustering",
-    output: Path | None,
-    plot: Path | None,
-    folder: "FeatureFiles | None",
+    result: "Clustering", output: Path | None, plot: Path | None, folder: "FeatureFiles | None"
 ) -> None:
     """Write the labels with their settings, and the picture of the strictness that was selected."""
     from clusterfug.io.files import complete
@@ -201,57 +186,58 @@ def _write(
 
         with complete(plot) as part:
             plot_choice(result.choice, part)
-    if output is not None and (output.suffix or folder is None):
-        write_labels(output, result.labels, settings_of(result))
-    elif output is not None and folder is not None:
-        folder.write_labels(output, result.labels, settings_of(result))
+    if output is not None:
+        write = write_labels if folder is None else folder.write_labels
+        write(output, result.labels, settings_of(result))
 
 
-def _problem_as_dict(problem: Any) -> dict[str, Any]:
-    """Describe the problem for --json."""
+def _as_dict(problem: Any, result: "Clustering", execution: "Execution") -> dict[str, Any]:
+    """Return the description of the problem and of the result for --json."""
     if problem.kind == "graph":
-        return {"n": problem.n, "d": None, "edges": len(problem.costs), "threshold": None}
-    n, d = problem.shape
-    return {"n": n, "d": d} | describe(problem)
-
-
-def _result_as_dict(result: "Clustering") -> dict[str, Any]:
-    """Describe the result for --json."""
+        about = {"n": problem.n, "d": None, "edges": len(problem.costs), "threshold": None}
+    else:
+        about = {"n": problem.shape[0], "d": problem.shape[1]} | describe(problem)
     last, choice = result.trace[-1], result.choice
-    about: dict[str, Any] = {
+    about |= {
+        "device": str(execution.device or "cpu"),
         "algorithm": result.algorithm,
         "n_clusters": result.n_clusters,
         "objective": result.objective,
         "inside": result.inside,
         "lower_bound": result.lower_bound,
-        "gap": finite(result.gap),
-        "gap_inside": finite(result.gap_inside),
+        "gap": result.gap,
+        "gap_inside": result.gap_inside,
         "move_optimal": last.move_optimal,
         "join_optimal": last.join_optimal,
         "seconds": result.seconds,
     }
-    if choice is None:
-        return about
-    names = ("strictness", "reason", "target", "met")
-    return about | {name: getattr(choice, name) for name in names} | {"candidates": choice.rows()}
+    if choice is not None:
+        about |= {name: getattr(choice, name) for name in ("strictness", "reason", "target", "met")}
+        about["candidates"] = choice.rows()
+    return about
 
 
 def _print(result: "Clustering", output: Path | None, advice: str | None, refines: bool) -> None:
     sizes = np.sort(np.bincount(result.labels))[::-1]
-    far = (
-        f"at most {result.gap:.4%} from optimal, {result.gap_inside:.2%} of inside" if result.bound else ""
-    )
-    bound = f"{result.lower_bound:,.2f}; {'proven optimal' if result.optimal else far}" if far else None
+    bound = end = None
+    if result.bound is not None:
+        far = f"at most {result.gap:.4%} from optimal, {result.gap_inside:.2%} of inside"
+        bound = f"{result.lower_bound:,.2f}; {'proven optimal' if result.optimal else far}"
+    last = result.trace[-1]
+    if last.move_optimal and last.join_optimal:
+        end = "no single move or join improves it"
+    elif refines and last.name != "joins":
+        end = "stopped early"
     rows = {
         "items": f"{len(result.labels):,}",
         "clusters": f"{result.n_clusters:,}",
         "largest": ", ".join(f"{size:,}" for size in sizes[:5]),
-        "alone": f"{int(np.count_nonzero(sizes == 1)):,}",
+        "alone": f"{np.count_nonzero(sizes == 1):,}",
         "threshold": None if result.choice is None else f"local, {result.choice.reason}",
         "objective": f"{result.objective:,.2f}",
         "inside": f"{result.inside:,.2f}",
         "bound": bound,
-        "algorithm": result.algorithm + _certificate(result, refines),
+        "algorithm": result.algorithm if end is None else f"{result.algorithm}; {end}",
         "seconds": f"{result.seconds:.2f}",
         "labels": str(output or "not written; -o labels.npy writes them"),
         "note": advice,
@@ -259,8 +245,35 @@ def _print(result: "Clustering", output: Path | None, advice: str | None, refine
     console().print(facts(rows))
 
 
-def _certificate(result: "Clustering", refines: bool) -> str:
-    last = result.trace[-1]
-    if last.move_optimal and last.join_optimal:
-        return "; no single move or join improves it"
-    return "; stopped early" if refines and last.name != "joins" else ""
+def _cluster_at_thresholds(
+    problem: Any,
+    thresholds: NDArray[np.float64],
+    solver: "Solver",
+    execution: "Execution",
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Cluster at several thresholds, print the table, and write its picture."""
+    from clusterfug.io.files import complete
+    from clusterfug.report.plots import plot_path
+    from clusterfug.selection.path import solve_path
+
+    with progress() as callback:
+        path = solve_path(problem, thresholds, solver, execution, False, callback)
+    if plot is not None:
+        with complete(plot) as part:
+            plot_path(path, part)
+    if as_json:
+        n, d = problem.shape
+        about = {"n": n, "d": d, "algorithm": path[0].algorithm, "device": str(execution.device or "cpu")}
+        print_json(about | {"thresholds": path.rows(), "plot": plot})
+        return
+    table = figures("threshold", "clusters", "largest", "alone", "inside", "agreement")
+    for row in path.rows():
+        counts = (f"{row[key]:,}" for key in ("n_clusters", "largest", "alone"))
+        agreement = "" if row["agreement"] is None else f"{row['agreement']:.3f}"
+        table.add_row(f"{row['threshold']:.4g}", *counts, f"{row['inside']:,.2f}", agreement)
+    console().print(table)
+    console().print("agreement: adjusted Rand index with the row above", style="dim")
+    if plot is not None:
+        console().print(f"picture: {plot}", style="dim")

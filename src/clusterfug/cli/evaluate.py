@@ -13,8 +13,6 @@ from clusterfug.cli.problem import CostOptions, describe
 from clusterfug.cli.terminal import console, facts, figures, print_json
 
 if TYPE_CHECKING:
-    from clusterfug.io.labels import LabelFile
-    from clusterfug.problems.protocol import Problem
     from clusterfug.report.evaluation import Evaluation
 
 _COUNTS = {"items": "n", "clusters": "n_clusters", "singletons": "singletons", "largest": "largest"}
@@ -51,9 +49,11 @@ def evaluate(
     as_json: options.Json = False,
 ) -> None:
     """Say how large clusters are, how well they agree with known classes, and what they cost."""
+    from clusterfug.execution.plan import Execution
     from clusterfug.io import files
     from clusterfug.io.classes import read_classes
     from clusterfug.io.labels import LabelFile
+    from clusterfug.problems.arguments import with_selected_costs
     from clusterfug.report import evaluation
 
     costs = CostOptions(threshold, strictness, n_neighbors, None, alpha, prefer, weights, metric, center)
@@ -67,9 +67,12 @@ def evaluate(
     if truth is not None:
         known = read_classes(truth)
         given.check_items(truth, len(known))
-    about: dict[str, Any] = {}
+    about: dict[str, Any] = {}  # what the costs are
     if features is not None:
-        problem, about = _problem(features, given, costs)
+        problem = costs.problem(files.read_features(features), features, given)
+        problem = with_selected_costs(problem, Execution())
+        about = describe(problem)
+        problem = problem.resolved()
     found = evaluation.evaluate(given.labels, known, problem)
     if as_json:
         print_json(found.as_dict() | about)
@@ -77,30 +80,18 @@ def evaluate(
         _print(found, labels, truth, about)
 
 
-def _problem(features: Path, labels: "LabelFile", costs: CostOptions) -> tuple["Problem", dict[str, Any]]:
-    """Return the problem that labels are costed with, and a description of its costs."""
-    from clusterfug.api import with_selected_costs
-    from clusterfug.execution.plan import Execution
-    from clusterfug.io import files
-
-    problem = costs.problem(files.read_features(features), features, labels)
-    problem = with_selected_costs(problem, Execution(), None)
-    return problem.resolved(), describe(problem)
-
-
 def _print(found: "Evaluation", labels: Path, truth: Path | None, about: dict[str, Any]) -> None:
     out = console()
     out.print(_sizes_table(found, labels, truth))
-    if found.scores is not None:
-        names = {"NMI, V-measure": "nmi", "AMI": "ami", "ARI": "ari"}
-        names |= {name: name for name in ("homogeneity", "completeness")}
+    if (scores := found.scores) is not None:
+        rows = {"NMI, V-measure": scores.nmi, "AMI": scores.ami, "ARI": scores.ari}
+        rows |= {"homogeneity": scores.homogeneity, "completeness": scores.completeness}
         out.print()
-        out.print(facts({name: f"{getattr(found.scores, key):.4f}" for name, key in names.items()}))
-    if found.cost is not None:
-        names = {name.replace("_", " "): name for name in ("objective", "all_singletons", "inside")}
-        cost = {name: f"{getattr(found.cost, key):,.2f}" for name, key in names.items()}
+        out.print(facts({name: f"{score:.4f}" for name, score in rows.items()}))
+    if (cost := found.cost) is not None:
+        rows = {"objective": cost.objective, "all singletons": cost.all_singletons, "inside": cost.inside}
         out.print()
-        out.print(facts(cost | _cost_row(about)))
+        out.print(facts({name: f"{value:,.2f}" for name, value in rows.items()} | _cost_row(about)))
     out.print()
     out.print(_histogram(found))
     if found.noise:

@@ -1,17 +1,19 @@
 """clusterfug inspect: what one needs to know before choosing a threshold."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 from clusterfug.cli import options
+from clusterfug.cli.options import FEATURES, argument, shown
 from clusterfug.cli.terminal import console, facts, figures, print_json
 
 
 def inspect(
-    features: options.Features,
+    features: Annotated[Path, argument("FEATURES", FEATURES)],
     metric: options.MetricName = None,
     center: options.Center = None,
-    seed: Annotated[int, options.shown("Seed of the sample of pairs.")] = 0,
+    seed: Annotated[int, shown("Seed of the sample of pairs.")] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Say what one needs to know before choosing a threshold."""

@@ -47,8 +47,6 @@ COLUMN = ".npy, .npz, .csv, .parquet or .txt"
 _FOLDER = "A folder of .npy, .parquet, .arrow or .feather files."
 _ALGORITHMS = escape("\n\n".join(f"{name}: {solver.summary}." for name, solver in SOLVERS.items()))
 
-Features = Annotated[Path, argument("FEATURES", FEATURES)]
-FeaturesOrGraph = Annotated[Path, argument("FEATURES", f"{FEATURES} {GRAPH}")]
 FeaturesFolderOrGraph = Annotated[Path, argument("FEATURES", f"{FEATURES} {_FOLDER} {GRAPH}")]
 
 # Costs.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusterfug.cli.options import Metric, Prefer, no_options
+from clusterfug.io.text import is_number
 
 if TYPE_CHECKING:
     from clusterfug.io.files import Features
@@ -39,7 +40,7 @@ class CostOptions:
     @property
     def inputs(self) -> list[Path]:
         """Files that the options name."""
-        alpha = None if self.alpha is None or _is_number(self.alpha) else Path(self.alpha)
+        alpha = None if self.alpha is None or is_number(self.alpha) else Path(self.alpha)
         return [path for path in (self.weights, alpha) if path is not None]
 
     @property
@@ -82,12 +83,12 @@ class CostOptions:
         What is not given comes from the settings of the labels, or from a text file: one that says its
         threshold is a finished problem, whose rows are used as they are.
         """
-        from clusterfug.api import feature_problem
         from clusterfug.io.labels import read_column
+        from clusterfug.problems.arguments import feature_problem
 
         alpha: Any = self.alpha
         if alpha is not None:
-            alpha = float(alpha) if _is_number(alpha) else read_column(Path(alpha))
+            alpha = float(alpha) if is_number(alpha) else read_column(Path(alpha))
         threshold: Any = _number_or_name(self.threshold)
         metric, center = self.metric and self.metric.value, self.center
         settings = None
@@ -98,9 +99,9 @@ class CostOptions:
             threshold = threshold if self.has_model else settings.costs()
             metric = settings.metric if metric is None else metric
             center = settings.center if center is None else center
-        elif features.threshold is not None:
+        else:
             threshold = threshold if self.has_model else features.threshold
-            metric = "inner_product" if metric is None else metric
+            metric = features.metric if metric is None else metric
         return feature_problem(
             features.array,
             threshold,
@@ -147,21 +148,13 @@ def describe(problem: Any) -> dict[str, Any]:
     return {"threshold": threshold, "metric": preprocessing.metric, "center": preprocessing.center} | known
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _number_or_name(text: str | None) -> float | str | None:
     """Return what --threshold says."""
     from clusterfug.costs.models import NAMED
 
     if text is None or text in NAMED:
         return text
-    if not _is_number(text):
+    if not is_number(text):
         raise ValueError(f"--threshold must be a number or one of {', '.join(NAMED)}, not {text!r}")
     return float(text)
 

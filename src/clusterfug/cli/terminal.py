@@ -39,13 +39,12 @@ def figures(*headings: str) -> Table:
 
 
 def print_json(about: Mapping[str, Any]) -> None:
-    """Print one object as JSON; paths become texts."""
-    typer.echo(json.dumps(about, default=os.fspath))
-
-
-def finite(number: float | None) -> float | None:
-    """Return a number as JSON can hold it: None for infinity."""
-    return number if number is not None and math.isfinite(number) else None
+    """Print one object as JSON, which has no infinite numbers: they become null. Paths become texts."""
+    values = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in about.items()
+    }
+    typer.echo(json.dumps(values, default=os.fspath))
 
 
 @contextmanager

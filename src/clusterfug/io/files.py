@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.io import hdf5, tables, text
+from clusterfug.io import tables, text
 from clusterfug.problems.graph import GraphProblem
 
-FEATURE_ENDINGS = (".npy", ".npz", *hdf5.ENDINGS, ".csv", ".parquet", ".txt")
+HDF5_ENDINGS = (".h5", ".hdf5")
+FEATURE_ENDINGS = (".npy", ".npz", *HDF5_ENDINGS, ".csv", ".parquet", ".txt")
 READ_ENDINGS = (*FEATURE_ENDINGS[:-1], *tables.ENDINGS[1:])
 GRAPH_ENDINGS = (".txt", ".npz")
 
@@ -47,8 +48,8 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
         return Features(read_npy(path))
     if ending == ".npz":
         return _read_npz(path)
-    if ending in hdf5.ENDINGS:
-        return Features(hdf5.read_features(path))
+    if ending in HDF5_ENDINGS:
+        return Features(_read_hdf5(path))
     if ending == ".csv":
         return Features(read_csv(path, dtype))
     if ending in tables.ENDINGS:
@@ -81,7 +82,11 @@ def write_instance(path: Path, instance: Instance, threshold: float) -> None:
                 with part.open("w", encoding="utf-8") as file:
                     text.write_graph(file, instance.edges, instance.costs)
             else:
-                _write_sparse(part, instance)
+                from scipy.sparse import coo_array, save_npz
+
+                ends = (instance.edges[:, 0], instance.edges[:, 1])
+                with part.open("wb") as binary:
+                    save_npz(binary, coo_array((instance.costs, ends), shape=(instance.n, instance.n)))
             return
         array = instance.array
         if ending == ".npy":
@@ -89,8 +94,9 @@ def write_instance(path: Path, instance: Instance, threshold: float) -> None:
         elif ending == ".npz":
             with part.open("wb") as binary:
                 np.savez(binary, features=array)
-        elif ending in hdf5.ENDINGS:
-            hdf5.write_features(part, array)
+        elif ending in HDF5_ENDINGS:
+            with _require_h5py().File(part, "w") as hdf5:
+                hdf5.create_dataset("features", data=array)
         elif ending == ".csv":
             header = ",".join(f"f{p}" for p in range(array.shape[1]))
             np.savetxt(part, array, text.format_of(array.dtype), ",", header=header, comments="")
@@ -200,7 +206,8 @@ def read_npy(path: Path) -> NDArray[Any]:
     with path.open("rb") as file:
         if file.read(6) != b"\x93NUMPY":
             raise ValueError(f"{path} is not a .npy file")
-    return _from_numpy(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+    with _broken_is_named(path):
+        return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def read_archive(path: Path, wanted: tuple[str, ...] | None = None) -> dict[str, Any]:
@@ -208,13 +215,8 @@ def read_archive(path: Path, wanted: tuple[str, ...] | None = None) -> dict[str,
     check_readable(path)
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is not a .npz file")
-
-    def load() -> dict[str, Any]:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files if wanted is None or name in wanted}
-
-    arrays: dict[str, Any] = _from_numpy(path, load)
-    return arrays
+    with _broken_is_named(path), np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files if wanted is None or name in wanted}
 
 
 def _read_npz(path: Path) -> Instance:
@@ -222,20 +224,52 @@ def _read_npz(path: Path) -> Instance:
     if {"format", "shape", "data"} <= set(arrays):
         from scipy.sparse import load_npz
 
-        return GraphProblem(_from_numpy(path, lambda: load_npz(path)))
-    tables = [name for name, array in arrays.items() if np.ndim(array) == 2]
-    if "features" not in arrays and len(tables) != 1:
+        with _broken_is_named(path):
+            matrix = load_npz(path)
+        return GraphProblem(matrix)
+    name = _name_of_features(arrays)
+    if name is None:
         raise ValueError(
             f"{path} must hold an array named 'features' or exactly one 2-D array; "
             f"it holds {', '.join(arrays) or 'nothing'}"
         )
-    return Features(arrays["features" if "features" in arrays else tables[0]])
+    return Features(arrays[name])
 
 
-def _from_numpy(path: Path, load: Callable[[], Any]) -> Any:
-    """Return load(); any error of NumPy or SciPy about a broken file becomes a ValueError of one line."""
+def _read_hdf5(path: Path) -> NDArray[Any]:
+    h5py = _require_h5py()
+    if not h5py.is_hdf5(path):
+        raise ValueError(f"{path} is not an HDF5 file")
+    datasets: dict[str, Any] = {}  # also those in groups; links to other files are not followed
+
+    def visit(name: str, entry: Any) -> None:
+        if isinstance(entry, h5py.Dataset):
+            datasets[name] = entry
+
+    with _broken_is_named(path), h5py.File(path, "r") as file:
+        file.visititems(visit)
+        name = _name_of_features(datasets)
+        if name is not None:
+            return np.asarray(datasets[name][()])
+    raise ValueError(
+        f"{path} must hold a dataset named 'features' or exactly one 2-D dataset; "
+        f"it holds {', '.join(datasets) or 'nothing'}"
+    )
+
+
+def _name_of_features(arrays: dict[str, Any]) -> str | None:
+    """Return 'features', or the name of the only 2-D array, or None if there is not exactly one."""
+    if "features" in arrays:
+        return "features"
+    two_dimensional = [name for name, array in arrays.items() if array.ndim == 2]
+    return two_dimensional[0] if len(two_dimensional) == 1 else None
+
+
+@contextmanager
+def _broken_is_named(path: Path) -> Iterator[None]:
+    """Turn any error of a library about a broken file into a ValueError of one line."""
     try:
-        return load()
+        yield
     except MemoryError:
         raise
     except Exception as error:
@@ -256,17 +290,17 @@ def read_csv(path: Path, dtype: Any) -> NDArray[Any]:
     return text.read_table(path, skip=1 if counted or named else 0, dtype=dtype, delimiter=",")
 
 
-def _write_sparse(path: Path, graph: GraphProblem) -> None:
-    from scipy.sparse import coo_array, save_npz
-
-    ends = (graph.edges[:, 0], graph.edges[:, 1])
-    with path.open("wb") as file:
-        save_npz(file, coo_array((graph.costs, ends), shape=(graph.n, graph.n)))
-
-
 def _require_extra(ending: str) -> None:
     """Raise an error if a format needs a package that is not installed."""
     if ending in tables.ENDINGS:
         tables.require_pyarrow()
-    elif ending in hdf5.ENDINGS:
-        hdf5.require_h5py()
+    elif ending in HDF5_ENDINGS:
+        _require_h5py()
+
+
+def _require_h5py() -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError("HDF5 files need h5py: pip install 'clusterfug[io]'") from error
+    return h5py

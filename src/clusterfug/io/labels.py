@@ -27,12 +27,14 @@ def read_column(path: Path) -> NDArray[Any]:
     ending = path.suffix.lower()
     if ending in (".csv", ".txt"):
         array = files.read_csv(path, np.float64)
-    elif ending == ".npy":
-        array = files.read_npy(path)
+    elif ending in (".npy", ".parquet"):
+        array = files.read_features(path).array
     elif ending == ".npz":
-        array = _read_labels_array(path)
-    elif ending == ".parquet":
-        array = tables.Table(path).read()
+        arrays = files.read_archive(path)
+        arrays.pop(SETTINGS_NAME, None)
+        if "labels" not in arrays and len(arrays) != 1:
+            raise ValueError(f"{path} must hold an array named 'labels' or exactly one array")
+        array = arrays["labels" if "labels" in arrays else next(iter(arrays))]
     else:
         raise ValueError(
             f"{path} must be a .npy, .npz, .csv, .parquet or .txt file with one number per item"
@@ -140,12 +142,3 @@ def _described(path: Path) -> tuple[Path, str | None]:
         return source, None
     files.check_readable(source)
     return source, source.read_text(encoding="utf-8", errors="replace")
-
-
-def _read_labels_array(path: Path) -> NDArray[Any]:
-    """Return the array `labels` of an .npz file, or its only array of numbers."""
-    arrays = files.read_archive(path)
-    arrays.pop(SETTINGS_NAME, None)
-    if "labels" not in arrays and len(arrays) != 1:
-        raise ValueError(f"{path} must hold an array named 'labels' or exactly one array")
-    return np.asarray(arrays.get("labels", next(iter(arrays.values()))))

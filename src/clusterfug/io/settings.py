@@ -1,4 +1,4 @@
-"""Settings of labels: which problem a file of labels solves, so that it can be costed again.
+"""Settings of labels: which problem a file of labels solves, so that the cost can be computed again.
 
 .npz and .parquet files hold them; beside .npy and .csv files they are in a small file NAME.json.
 `io/labels.py` writes and reads them.
@@ -32,7 +32,7 @@ TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class LabelSettings:
-    """The cost model and preprocessing that labels were solved with, and what the clustering is worth."""
+    """The cost model and preprocessing that labels were solved with, with objective and inside."""
 
     cost_model: dict[str, Any] | None  # None for a graph
     metric: str | None

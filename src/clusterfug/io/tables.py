@@ -39,7 +39,9 @@ class Table:
             raise ValueError(f"{path} is not a readable {path.suffix} file: {error}") from error
         self._schema = schema
         names = [name for name in schema.names if not name.startswith("__index_level_")]
-        vectors = [name for name in names if self._is_vector(schema.field(name).type)]
+        types = self._arrow.types
+        is_vector = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+        vectors = [name for name in names if any(test(schema.field(name).type) for test in is_vector)]
         self._vectors = bool(vectors)
         self._names = ["features" if "features" in vectors else vectors[0]] if vectors else names
         if not self._names or not len(self):
@@ -69,11 +71,11 @@ class Table:
         else:
             batches = (self._file.get_batch(at) for at in groups)
         for batch in batches:
-            few = batch.slice(skip, rows)
+            part = batch.slice(skip, rows)
             skip -= min(skip, len(batch))
-            rows -= len(few)
-            if len(few):
-                yield few
+            rows -= len(part)
+            if len(part):
+                yield part
             if not rows:
                 return
 
@@ -96,10 +98,6 @@ class Table:
             if not (types.is_floating(kind) or types.is_integer(kind)):
                 raise ValueError(f"{self.path}: column {name!r} holds {kind}, not numbers; leave it out")
         return np.column_stack([table[name].to_numpy() for name in self._names])
-
-    def _is_vector(self, kind: Any) -> bool:
-        types = self._arrow.types
-        return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def write(path: Path, name: str, array: NDArray[Any], metadata: dict[str, str] | None = None) -> None:

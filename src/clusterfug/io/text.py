@@ -14,7 +14,6 @@ d; then one line of d numbers per item. A graph has one line `i j cost` per edge
 """
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,28 +80,24 @@ def read_table(
 
 
 def _first_fault(path: Path, skip: int, n: int | None, d: int | None, delimiter: str | None) -> str:
-    rows = 0
-    at = 0
-    for at, fields in _lines(path, skip, delimiter):
-        d = d or len(fields)
-        for field in fields:
-            if not is_number(field):
-                return f"{path}, line {at}: {field[:40]!r} is not a number"
-        if len(fields) != d:
-            return f"{path}, line {at}: {len(fields)} numbers where {d} are expected"
-        rows += 1
-        if n is not None and rows > n:
-            return f"{path}, line {at}: more than the {n} rows that line 3 announces"
+    """Return the message that says what is wrong with a table, and in which line."""
+    rows = at = 0
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        lines = ((at, line) for at, line in enumerate(file, start=1) if at > skip and line.strip())
+        for at, line in lines:
+            fields = [field.strip() for field in line.split(delimiter)]
+            d = d or len(fields)
+            for field in fields:
+                if not is_number(field):
+                    return f"{path}, line {at}: {field[:40]!r} is not a number"
+            if len(fields) != d:
+                return f"{path}, line {at}: {len(fields)} numbers where {d} are expected"
+            rows += 1
+            if n is not None and rows > n:
+                return f"{path}, line {at}: more than the {n} rows that line 3 announces"
     if n is not None and rows < n:
         return f"{path} ends after line {max(at, skip)}: {rows} of the {n} rows that line 3 announces"
     return f"{path} holds no numbers"
-
-
-def _lines(path: Path, skip: int, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        for at, line in enumerate(file, start=1):
-            if at > skip and line.strip():
-                yield at, [field.strip() for field in line.split(delimiter)]
 
 
 def is_number(field: str) -> bool:

@@ -118,6 +118,10 @@ def evaluate(labels: Any, truth: Any = None, problem: "Problem | None" = None) -
         if not known.any():
             raise ValueError("truth is -1 everywhere: there is nothing to compare with")
     clusters = _with_single_noise(given)
+    cost = None
+    if problem is not None:
+        inside = problem.inside(clusters)
+        cost = Cost(problem.all_singletons - inside, inside, problem.all_singletons)
     return Evaluation(
         sizes=_sizes(clusters),
         noise=int(np.count_nonzero(given == NO_LABEL)),
@@ -125,7 +129,7 @@ def evaluate(labels: Any, truth: Any = None, problem: "Problem | None" = None) -
         truth=None if known is None else _sizes(compact(truth[known])),
         unlabelled=None if known is None else int(np.count_nonzero(~known)),
         scores=None if known is None else _scores(truth[known], clusters[known]),
-        cost=None if problem is None else _cost(problem, clusters),
+        cost=cost,
     )
 
 
@@ -169,8 +173,3 @@ def _scores(truth: NDArray[np.int64], clusters: NDArray[np.int64]) -> Scores:
         homogeneity=float(homogeneity),
         completeness=float(completeness),
     )
-
-
-def _cost(problem: "Problem", clusters: NDArray[np.int64]) -> Cost:
-    inside = problem.inside(clusters)
-    return Cost(problem.all_singletons - inside, inside, problem.all_singletons)

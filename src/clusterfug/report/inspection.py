@@ -56,22 +56,21 @@ def inspect(X: Any, metric: str = "cosine", center: bool = False, random_state: 
         block += 0.0  # -0.0 becomes 0.0
         zero_rows += len(block) - int(np.count_nonzero(block.any(axis=1)))
         seen.update(blake2b(row.tobytes(), digest_size=16).digest() for row in block)
-    cosines = prepare(X, "cosine")
+    prepared = prepare(X, "cosine")
     nonzero = n - zero_rows
-    total = mean_feature(cosines) * n
-    pairs_of_nonzero = nonzero * (nonzero - 1)
-    mean_cosine = float(total @ total - nonzero) / pairs_of_nonzero if pairs_of_nonzero else 0.0
+    total = mean_feature(prepared) * n
+    mean_cosine = float(total @ total - nonzero) / (nonzero * (nonzero - 1)) if nonzero > 1 else 0.0
     if metric != "cosine" or center:
-        cosines = prepare(X, metric, mean_feature(X) if center else None)
-    similarities = _similarities(cosines, np.random.default_rng(random_state))
-    duplicates = n - len(seen) - max(0, n - nonzero - 1)  # zero rows are counted on their own
+        prepared = prepare(X, metric, mean_feature(X) if center else None)
+    similarities = _similarities(prepared, np.random.default_rng(random_state))
+    duplicates = n - len(seen) - max(0, zero_rows - 1)  # zero rows are counted on their own
     advice = []
     if mean_cosine > HIGH_MEAN_COSINE and not center:
         advice.append(f"the mean cosine is {mean_cosine:.2f}: all items share a common part; try --center")
     if duplicates:
         advice.append(f"{duplicates} rows repeat earlier ones; they attract each other most of all")
-    if nonzero < n:
-        advice.append(f"{n - nonzero} rows are zero; at a threshold of 0 or more each stays alone")
+    if zero_rows:
+        advice.append(f"{zero_rows} rows are zero; at a threshold of 0 or more each stays alone")
     return Inspection(
         n=n,
         d=d,
@@ -79,7 +78,7 @@ def inspect(X: Any, metric: str = "cosine", center: bool = False, random_state: 
         norm_min=float(norms.min()),
         norm_mean=float(norms.mean()),
         norm_max=float(norms.max()),
-        zero_rows=n - nonzero,
+        zero_rows=zero_rows,
         duplicates=duplicates,
         mean_cosine=mean_cosine,
         metric=metric,
