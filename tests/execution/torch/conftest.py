@@ -1,5 +1,7 @@
 """Fixtures of the tests of tensors: packs of problems on the device under test, and blobs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,6 @@ from makers import uneven_mixture, unit
 from clusterfug.costs.models import Threshold
 from clusterfug.execution.torch.inputs import TensorInput
 from clusterfug.execution.torch.pack import make_pack
-from clusterfug.execution.torch.problem import TensorProblem
 from clusterfug.problems.features import FeatureProblem
 
 
@@ -18,7 +19,9 @@ def packed(backend):
 
     def packed(problems, threshold=0.4, search_dtype=torch.float32):
         inputs = [TensorInput(FeatureProblem(X, Threshold(threshold)), backend) for X in problems]
-        pack, errors = make_pack(inputs, backend, search_dtype, limit=np.inf, streamed=False)
+        pack, errors = make_pack(
+            dict(enumerate(inputs)), backend, search_dtype, limit=np.inf, streamed=False
+        )
         assert not errors
         return pack.problem
 
@@ -30,9 +33,7 @@ def streamed():
     """A function that returns a problem with its features on the host, copied in parts of some items."""
 
     def streamed(problem, part_size):
-        p = problem
-        rest = p.a, p.magnitudes, p.starts, p.last, p.signs, p.search_dtype, part_size
-        return TensorProblem(p.features.cpu(), *rest)
+        return replace(problem, features=problem.features.cpu(), part_size=part_size)
 
     return streamed
 

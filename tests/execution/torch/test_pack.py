@@ -61,8 +61,12 @@ def test_packs_hold_as_many_problems_as_fit_largest_first(backend, problems, mon
     monkeypatch.setattr("clusterfug.execution.torch.pack.resident_bytes", lambda n, d, itemsize: n)
     monkeypatch.setattr("clusterfug.execution.torch.pack.STARTS", 1)
     inputs = [TensorInput(FeatureProblem(X, Threshold(0.4)), backend) for X in problems]
-    assert list(plan_packs(inputs, np.inf)) == [([5, 4, 1, 3, 0, 6, 2], False)]
-    assert list(plan_packs(inputs, 190)) == [([5], True), ([4, 1], False), ([3, 0, 6, 2], False)]
+    assert list(plan_packs(dict(enumerate(inputs)), np.inf)) == [([5, 4, 1, 3, 0, 6, 2], False)]
+    assert list(plan_packs(dict(enumerate(inputs)), 190)) == [
+        ([5], True),
+        ([4, 1], False),
+        ([3, 0, 6, 2], False),
+    ]
 
 
 def test_an_invalid_problem_is_named_and_the_others_are_solved(backend, problems):

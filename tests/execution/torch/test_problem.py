@@ -36,7 +36,7 @@ def test_costs_and_inside_are_those_of_the_dense_problem(backend, rng, costs):
     X = scale * uneven_mixture(rng, 40, 20, 5)
     problem = DenseProblem(X, **costs)
     pack, errors = make_pack(
-        [TensorInput(problem, backend)], backend, torch.float32, limit=np.inf, streamed=False
+        {0: TensorInput(problem, backend)}, backend, torch.float32, limit=np.inf, streamed=False
     )
     assert not errors
     tensors, [unit] = pack.problem, pack.units

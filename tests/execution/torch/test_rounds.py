@@ -7,8 +7,7 @@ from makers import uneven_mixture
 from reference import cost_matrix
 
 from clusterfug.execution.torch import multilevel
-from clusterfug.execution.torch.neighbours import neighbour_pairs
-from clusterfug.execution.torch.rounds import contract_in_rounds
+from clusterfug.execution.torch.rounds import contract_in_rounds, neighbour_pairs
 from clusterfug.refinement.budget import Budget
 
 

@@ -144,7 +144,7 @@ def test_features_that_do_not_fit_are_streamed(backend, small_blobs, costs, monk
     monkeypatch.setattr("clusterfug.execution.torch.pack.resident_bytes", lambda n, d, itemsize: 2**62)
     monkeypatch.setattr("clusterfug.execution.torch.pack.streamed_bytes", lambda n, d: 1)
     if backend.type == "cpu":
-        monkeypatch.setattr("clusterfug.execution.torch.solve.check_memory", lambda *_, **__: None)
+        monkeypatch.setattr("clusterfug.execution.torch.pack.check_memory", lambda *_, **__: None)
     consistent(solve(small_blobs, device=backend, memory_limit=2**30, **costs), small_blobs)
 
 

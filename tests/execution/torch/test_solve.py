@@ -229,7 +229,7 @@ def test_features_that_do_not_fit_are_streamed(backend, blobs, monkeypatch, min_
     monkeypatch.setattr("clusterfug.execution.torch.pack.streamed_bytes", lambda n, d: 1)
     monkeypatch.setattr("clusterfug.execution.torch.memory._MIN_PART", min_part)
     if backend.type == "cpu":
-        monkeypatch.setattr("clusterfug.execution.torch.solve.check_memory", lambda *_, **__: None)
+        monkeypatch.setattr("clusterfug.execution.torch.pack.check_memory", lambda *_, **__: None)
     result = solve(X, device=backend, memory_limit=2, algorithm="fast")
     assert result.inside == pytest.approx(expected.inside, rel=1 - share)
 

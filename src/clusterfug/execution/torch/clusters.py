@@ -4,6 +4,8 @@ All methods but the constructor work in place and read no value back from the de
 follow each other (and be recorded as a CUDA graph) without synchronisation. `moves.py` uses them.
 """
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -28,17 +30,12 @@ class TensorClusters:
         self._slot_numbers = torch.arange(n_slots + 1, dtype=torch.int32, device=problem.device)
         self.sums = torch.zeros(n_slots, problem.d, dtype=torch.float64, device=problem.device)
         self.sums[slots] = contracted.features
-        self.extra = self.sums.new_zeros(n_slots, 3)  # sums of a, of the magnitudes, of ones
-        self.extra[slots] = contracted.member_sums
+        self.extra = self.sums.new_zeros(n_slots, 3)
+        self.extra[slots] = contracted.extra
         self.labels = slots[labels]
         self._before = torch.empty_like(self.sums), torch.empty_like(self.extra)
-        a, magnitudes, _ = self.extra.T
-        self.nodes = TensorProblem(
-            self.sums, a, magnitudes, starts, problem.last, problem.signs, problem.search_dtype,
-            extra=self.extra,
-        )  # fmt: skip
+        self.nodes = replace(contracted, features=self.sums, extra=self.extra, starts=starts)
         self._slot_order = 2 * self.nodes.problem_of
-        self.inside = problem.inside(self.nodes)
 
     def move(self, chosen: Tensor, to: Tensor) -> Tensor:
         """Move the chosen items to clusters, or alone (-1) as long as there are slots.

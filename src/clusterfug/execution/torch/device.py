@@ -22,29 +22,25 @@ _MEMORY_SHARE = 0.9  # of a GPU's free memory that a run may use by default
 def choose_device(device: Any, solver: "Solver", X: Any = None) -> "torch.device | None":
     """Return the device to solve on with tensors, or None for compiled kernels on the CPU."""
     here = X.device if checks.on_gpu(X) else None
-    if (device is None and here is None) or (isinstance(device, str) and device == "cpu"):
+    name = device if isinstance(device, str) else None
+    if name == "cpu" or (device is None and here is None):
         return None
-    if isinstance(device, str) and device == "auto":
-        if "torch" not in solver.executions:
-            return None
-        return here or _any_gpu()
-    if isinstance(device, str) and re.fullmatch(r"cuda(:\d+)?", device):
-        chosen = _torch().device(device)
-    elif device is None:
-        chosen = here
-    else:
-        torch = sys.modules.get("torch")
-        if torch is None or not isinstance(device, torch.device) or device.type not in ("cpu", "cuda"):
-            raise ValueError(
-                f"unknown device {device!r}: choose one of auto, cpu, cuda, cuda:0, cuda:1, ..."
-            )
-        chosen = device
-    if chosen.type == "cuda" and chosen.index is None and here is not None:
-        chosen = here
-    if "torch" not in solver.executions:
+    has_tensors = "torch" in solver.executions
+    if name == "auto":
+        return (here or _any_gpu()) if has_tensors else None
+    torch = sys.modules.get("torch")
+    if device is None:
+        device = here
+    elif name is not None and re.fullmatch(r"cuda(:\d+)?", name):
+        device = _torch().device(name)
+    elif torch is None or not isinstance(device, torch.device) or device.type not in ("cpu", "cuda"):
+        raise ValueError(f"unknown device {device!r}: choose one of auto, cpu, cuda, cuda:0, cuda:1, ...")
+    if not has_tensors:
         hint = ", with the labels of a GPU result as init if you like" if "init" in solver.options() else ""
         raise ValueError(f"{solver.name} runs on the CPU only: use device='cpu'{hint}")
-    return chosen if chosen.type == "cpu" else _usable(chosen)
+    if device.type == "cpu":
+        return device
+    return _usable(here if device.index is None and here is not None else device)
 
 
 def is_given(device: Any) -> bool:

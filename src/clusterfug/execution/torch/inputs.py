@@ -4,7 +4,6 @@
 """
 
 import warnings
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clusterfug import checks
+from clusterfug.execution import threads
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.solvers import Solver
 
-#: Starts of "auto" for a problem of at most `_MAX_ITEMS_FOR_STARTS` items.
-STARTS = 8
-_MAX_ITEMS_FOR_STARTS = 2500
+_MAX_ITEMS_FOR_STARTS = 2500  # of a problem that "auto" solves from several starts
 _FLOAT64_TYPES = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)  # exceed float32
 _BLOCK_ENTRIES = 1 << 24
 
@@ -27,55 +25,34 @@ class TensorInput:
     """Features, costs, weights and initial labels of one problem."""
 
     def __init__(self, problem: Any, device: torch.device, solver: Solver | None = None) -> None:
-        signs: NDArray[np.float64]
+        self.signs: NDArray[np.float64] | None = None  # of the features, if not all are +1
         if isinstance(problem, FeatureProblem):
             problem = problem.prepared(device)
-            self.features = _rows(problem.X)
-            signs = np.ones(0)
+            self.features = feature_tensor(problem.X)
             self.weight = checks.optional_weights(problem.sample_weight, len(self.features))
             self.column, self.last = problem.costs.column(self.features, self.weight, device)
         else:
             features, self.column, self.weight, signature = problem.rows
-            signs, self.last = signature[:-1], float(signature[-1])
             self.features = _as_tensor(features)  # (n, d) without a copy, on the host or on the device
-        self.signs = signs if np.any(signs < 0) else None
+            self.last = float(signature[-1])
+            if np.any(signature[:-1] < 0):
+                self.signs = signature[:-1]
         init = getattr(solver, "init", None)
-        self._several_starts = init is None and getattr(solver, "several_starts", False)
         self.init = None if init is None else checks.labels(init, len(self.features), "init")
-
-    @property
-    def d(self) -> int:
-        return self.features.shape[1]
-
-    @cached_property
-    def n(self) -> int:
-        """Number of items of positive weight."""
-        return int(np.count_nonzero(self.weight))
-
-    @cached_property
-    def weighted(self) -> bool:
-        """Whether weights change the features, which needs float64."""
-        return bool(np.any((self.weight != 1) & (self.weight != 0)))
-
-    @cached_property
-    def dtype(self) -> torch.dtype:
-        return torch.float64 if self.weighted or self.features.dtype in _FLOAT64_TYPES else torch.float32
-
-    @property
-    def starts_often(self) -> bool:
-        """Whether the problem is solved from several starts, since it is small."""
-        return self._several_starts and self.n <= _MAX_ITEMS_FOR_STARTS
-
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        """Problems of equal kind can be packed together."""
+        self.n = int(np.count_nonzero(self.weight))  # items of positive weight
+        self.d = self.features.shape[1]
+        #: Which items have positive weight; None if all have.
+        self.present = None if self.n == len(self.weight) else self.weight > 0
+        #: Whether weights change the features, which needs float64.
+        self.weighted = bool(np.any((self.weight != 1) & (self.weight != 0)))
+        wide = self.weighted or self.features.dtype in _FLOAT64_TYPES
+        self.dtype = torch.float64 if wide else torch.float32
+        #: Whether the problem is solved from several starts, since it is small.
+        several = init is None and getattr(solver, "several_starts", False)
+        self.starts_often = several and self.n <= _MAX_ITEMS_FOR_STARTS
+        #: Problems of equal kind can be packed together.
         signs = None if self.signs is None else self.signs.tobytes()
-        return self.starts_often, self.d, self.dtype, signs
-
-    @cached_property
-    def present(self) -> NDArray[np.bool_] | None:
-        """Which items have positive weight; None if all have."""
-        return None if self.n == len(self.weight) else self.weight > 0
+        self.kind = self.starts_often, self.d, self.dtype, signs
 
     def of_present(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the items of positive weight."""
@@ -88,8 +65,7 @@ class TensorInput:
             rows = rows[torch.from_numpy(self.present).to(rows.device)]
         rows = rows.to(self.dtype)
         if self.weighted:
-            weight = torch.from_numpy(self.of_present(self.weight)).to(rows.device)
-            rows = rows * weight[:, None]
+            rows = rows * torch.from_numpy(self.of_present(self.weight)).to(rows.device)[:, None]
         return rows.contiguous()
 
     def last_column(self) -> NDArray[np.float64]:
@@ -105,24 +81,19 @@ class TensorInput:
 
 def check_values(features: Tensor) -> None:
     """Raise an error if a feature is not finite or too large."""
-    step = max(1, _BLOCK_ENTRIES // features.shape[1])
-    for start in range(0, len(features), step):
-        block = features[start : start + step]
-        bad = torch.nonzero(~(block.double().abs() <= checks.LARGEST))
+    for some in threads.slices(len(features), max(1, _BLOCK_ENTRIES // features.shape[1])):
+        bad = torch.nonzero(~(features[some].double().abs() <= checks.LARGEST))
         if len(bad):
             row, column = bad[0].tolist()
-            checks.bad_value(block[row, column].item(), start + row, column)
+            checks.bad_value(features[some.start + row, column].item(), some.start + row, column)
 
 
-def _rows(X: Any) -> Tensor:
+def feature_tensor(X: Any) -> Tensor:
     """Return features as a tensor where they are stored; arrays as float32 or float64."""
-    if checks.is_tensor(X):
-        X = checks.tensor("X", X)
-        checks.rectangle(X)
-        return X
-    X = checks.numeric("X", X)
+    is_tensor = checks.is_tensor(X)
+    X = checks.tensor("X", X) if is_tensor else checks.numeric("X", X)
     checks.rectangle(X)
-    return _as_tensor(np.ascontiguousarray(np.asarray(X), dtype=checks.float_type(X)))
+    return X if is_tensor else _as_tensor(np.ascontiguousarray(X, dtype=checks.float_type(X)))
 
 
 def _as_tensor(array: NDArray[Any]) -> Tensor:

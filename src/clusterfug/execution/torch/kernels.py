@@ -19,13 +19,13 @@ def top_products(
     mean = -(-len(candidates.features) // (len(candidates.starts) - 1))
     precise = queries.features.dtype == torch.float32
     if precise:
-        width, depth, warps, stages = 64, 32, 4, 3
+        width, depth, warps = 64, 32, 4
     elif tiles.size == 64:
-        width, depth, warps, stages = 64, 128 if d >= 512 else 64, 4, 3
+        width, depth, warps = 64, 128 if d >= 512 else 64, 4
     elif mean >= 16384 and d >= 512:
-        width, depth, warps, stages = 256, 64, 8, 3
+        width, depth, warps = 256, 64, 8
     else:
-        width, depth, warps, stages = 128, 64, 8, 3
+        width, depth, warps = 128, 64, 8
     if k > 1:  # narrow tiles: at most one of the k best comes from each
         width = max(16, min(width, triton.next_power_of_2(mean // 64 + 1)))
     splits = max(1, min(_TARGET_PROGRAMS // max(1, len(tiles.first)), mean // width))
@@ -37,7 +37,7 @@ def top_products(
             candidates.features, candidates.extra, candidates.starts,
             tiles.first, problem_of, home, best, ids, d, splits,
             K=k, ROWS=tiles.size, COLUMNS=width, DEPTH=depth, EVEN=d % depth == 0, PACKED=not precise,
-            num_warps=warps, num_stages=stages,
+            num_warps=warps, num_stages=3,
         )  # fmt: skip
     if splits == 1 and k == 1:
         return best[:, 0], ids[:, 0]
@@ -48,8 +48,8 @@ def top_products(
 
 @triton.jit(do_not_specialize=["splits"])
 def _top_products(
-    queries, query_more, query_starts,
-    columns, column_more, column_starts,
+    queries, query_extra, query_starts,
+    columns, column_extra, column_starts,
     tiles, of, home, best_out, ids_out, d, splits,
     K: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
     EVEN: tl.constexpr, PACKED: tl.constexpr,
@@ -70,8 +70,8 @@ def _top_products(
     end = tl.minimum(begin + count, end)
     rows = tl.minimum(first + tl.arange(0, ROWS), stop - 1)
     own = tl.load(home + rows)
-    u0 = tl.load(query_more + 3 * rows)
-    u1 = tl.load(query_more + 3 * rows + 1)
+    u0 = tl.load(query_extra + 3 * rows)
+    u1 = tl.load(query_extra + 3 * rows + 1)
     stride = (end - begin + COLUMNS - 1) // COLUMNS
     lane = tl.arange(0, COLUMNS)
     depth = tl.arange(0, DEPTH)
@@ -92,18 +92,17 @@ def _top_products(
                 a = tl.load(left + at, (at + depth < d)[None, :], 0.0)
                 b = tl.load(right + at, (at + depth < d)[:, None], 0.0)
             scores = tl.dot(a, b, scores, input_precision="ieee")
-        v0 = tl.load(column_more + 3 * cols)
+        v0 = tl.load(column_extra + 3 * cols)
         scores += u0[:, None] * v0[None, :] + tl.where(beyond, -3e38, 0.0)[None, :]
         if not PACKED:
-            v1 = tl.load(column_more + 3 * cols + 1)
+            v1 = tl.load(column_extra + 3 * cols + 1)
             scores += u1[:, None] * v1[None, :]
         scores = tl.where(cols[None, :] == own[:, None], -3e38, scores)
         if PACKED:
             bits = scores.to(tl.int32, bitcast=True)
             bits = (bits & (-COLUMNS)) | lane[None, :]
-            largest = tl.max(bits.to(tl.float32, bitcast=True), axis=1)
-            where = largest.to(tl.int32, bitcast=True) & (COLUMNS - 1)
-            score = largest
+            score = tl.max(bits.to(tl.float32, bitcast=True), axis=1)
+            where = score.to(tl.int32, bitcast=True) & (COLUMNS - 1)
         else:
             score, where = tl.max(scores, axis=1, return_indices=True)
         col = tl.minimum(begin + where.to(tl.int64) * stride + t, end - 1)
@@ -238,8 +237,8 @@ def score_moves(
 
 @triton.jit(do_not_specialize=["n"])
 def _score_moves(
-    features, signs, last_a, own, magnitudes, of, number, sums, more, labels, score, to, turn, share, tiny,
-    to_out, gains_out, least_out, chosen_out, n, d,
+    features, signs, last_a, own, magnitudes, of, number, sums, extra, labels, score, to,
+    step, share, min_gain, to_out, gains_out, required_out, chosen_out, n, d,
     ROUNDING_: tl.constexpr, SIGNED: tl.constexpr, EACH: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0).to(tl.int64) * EACH + tl.arange(0, EACH)
@@ -247,22 +246,22 @@ def _score_moves(
     home, there = tl.load(labels + i, real, 0), tl.load(to + i, real, 0)
     problem = tl.load(of + i, real, 0)
     last = tl.load(last_a + i, real, 0.0)
-    rounding = ROUNDING_ * tl.load(magnitudes + i, real, 0.0) * tl.load(more + 3 * home + 1, real, 0.0)
-    rounding += tl.load(tiny + problem, real, 0.0)
+    rounding = ROUNDING_ * tl.load(magnitudes + i, real, 0.0) * tl.load(extra + 3 * home + 1, real, 0.0)
+    rounding += tl.load(min_gain + problem, real, 0.0)
     total = _products(features, signs, sums, i, home, real, d, SIGNED, EACH, WIDE)
-    least = total + last * tl.load(more + 3 * home, real, 0.0) - tl.load(own + i, real, 0.0) + rounding
-    hopeful = real & (tl.load(score + i, real, 0.0) > least)
-    total = _products(features, signs, sums, i, there, hopeful, d, SIGNED, EACH, WIDE)
-    cost = tl.where(hopeful, total + last * tl.load(more + 3 * there, hopeful, 0.0), 0.0)
-    gains = tl.maximum(cost, 0.0) - least
-    x = (tl.load(number + i, real, 0) * 0x9E3779B1 + tl.load(turn) * 0x85EBCA77) & 0xFFFFFFFF
+    required = total + last * tl.load(extra + 3 * home, real, 0.0) - tl.load(own + i, real, 0.0) + rounding
+    evaluated = real & (tl.load(score + i, real, 0.0) > required)
+    total = _products(features, signs, sums, i, there, evaluated, d, SIGNED, EACH, WIDE)
+    cost = tl.where(evaluated, total + last * tl.load(extra + 3 * there, evaluated, 0.0), 0.0)
+    gains = tl.maximum(cost, 0.0) - required
+    x = (tl.load(number + i, real, 0) * 0x9E3779B1 + tl.load(step) * 0x85EBCA77) & 0xFFFFFFFF
     x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
     x = ((x ^ (x >> 12)) * 0x297A2D39) & 0xFFFFFFFF
     hashed = (x ^ (x >> 15)).to(tl.float64) / 4294967296.0
     chosen = (gains > 0) & (hashed < tl.load(share + problem, real, 0.0))
     tl.store(to_out + i, tl.where(cost > 0, there, -1), real)
     tl.store(gains_out + i, gains, real)
-    tl.store(least_out + i, least, real)
+    tl.store(required_out + i, required, real)
     tl.store(chosen_out + i, chosen, real)
 
 
@@ -294,9 +293,9 @@ def cluster_own_costs(sums: Tensor, extra: Tensor, lasts: Tensor, signs: Tensor 
 
 
 @triton.jit
-def _cluster_own_costs(sums, more, lasts, signs, own, d, stride, SIGNED: tl.constexpr, WIDE: tl.constexpr):
+def _cluster_own_costs(sums, extra, lasts, signs, own, d, stride, SIGNED: tl.constexpr, WIDE: tl.constexpr):
     group = tl.program_id(0).to(tl.int64)
-    used = tl.load(more + 3 * group + 2) > 0
+    used = tl.load(extra + 3 * group + 2) > 0
     total = tl.zeros((WIDE,), tl.float64)
     for at in range(0, d, WIDE):
         column = at + tl.arange(0, WIDE)
@@ -306,7 +305,7 @@ def _cluster_own_costs(sums, more, lasts, signs, own, d, stride, SIGNED: tl.cons
             total += x * x * tl.load(signs + column, column < d, 0.0)
         else:
             total += x * x
-    a = tl.where(used, tl.load(more + 3 * group), 0.0)
+    a = tl.where(used, tl.load(extra + 3 * group), 0.0)
     tl.store(own + group, tl.sum(total, axis=0) + tl.load(lasts + group * stride) * a * a)
-    tl.store(more + 3 * group, 0.0, used == 0)
-    tl.store(more + 3 * group + 1, 0.0, used == 0)
+    tl.store(extra + 3 * group, 0.0, used == 0)
+    tl.store(extra + 3 * group + 1, 0.0, used == 0)

@@ -27,12 +27,8 @@ def _bid(i, j, costs, rank, single, best, n, down, WIDE: tl.constexpr):
     e = tl.program_id(0).to(tl.int64) * WIDE + tl.arange(0, WIDE)
     real = e < n
     a, b = tl.load(i + e, real, 0), tl.load(j + e, real, 0)
-    left = (
-        real
-        & (tl.load(costs + e, real, 0.0) > 0)
-        & tl.load(single + a, real, 0)
-        & tl.load(single + b, real, 0)
-    )
+    left = real & (tl.load(costs + e, real, 0.0) > 0)
+    left = left & tl.load(single + a, real, 0) & tl.load(single + b, real, 0)
     number = tl.load(rank + e, real, 0) - down
     tl.atomic_min(best + a, number, left)
     tl.atomic_min(best + b, number, left)
@@ -136,17 +132,17 @@ def accept_steps(state: MoveState, inside: Tensor) -> Tensor:
 
 @triton.jit(do_not_specialize=["n"])
 def _accept_steps(
-    inside, kept, share, careful, tiny, turn, good, n,
+    inside_after, inside, share, single, min_gain, step, improved, n,
     GROWS_: tl.constexpr, LEAST_: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     p = tl.program_id(0) * WIDE + tl.arange(0, WIDE)
     real = p < n
-    new, old = tl.load(inside + p, real, 0.0), tl.load(kept + p, real, 0.0)
-    rises = new > old
+    after, before = tl.load(inside_after + p, real, 0.0), tl.load(inside + p, real, 0.0)
+    rises = after > before
     part = tl.load(share + p, real, 0.0)
     part = tl.minimum(tl.maximum(tl.where(rises, GROWS_ * part, part / 2), LEAST_), 1.0)
-    tl.store(kept + p, tl.where(rises, new, old), real)
+    tl.store(inside + p, tl.where(rises, after, before), real)
     tl.store(share + p, part, real)
-    tl.store(careful + p, rises == 0, real)
-    tl.store(good + p, rises, real)
-    tl.store(turn, tl.load(turn) + 1, tl.program_id(0) == 0)
+    tl.store(single + p, rises == 0, real)
+    tl.store(improved + p, rises, real)
+    tl.store(step, tl.load(step) + 1, tl.program_id(0) == 0)

@@ -31,7 +31,7 @@ def move_items(
     Stops when at most the share `min_improvable` of the items has an improving move. Returns labels, and
     True if it is certain that they are move-optimal (only with `exact`).
     """
-    moves, idle = SynchronousMoves(problem, TensorClusters(problem, labels)), 0
+    moves, idle = SynchronousMoves(problem, labels), 0
     while not budget.over():
         improvable, risen = moves.advance()
         idle = 0 if risen else idle + 1
@@ -47,18 +47,18 @@ def move_items(
         elif idle == _MAX_IDLE_STEPS:  # there was no free slot for a new singleton
             labels = moves.clusters.labels
             del moves  # frees its memory
-            moves = SynchronousMoves(problem, TensorClusters(problem, labels))
+            moves = SynchronousMoves(problem, labels)
         elif idle > 2 * _MAX_IDLE_STEPS:
             break
     return moves.clusters.labels, False
 
 
 class SynchronousMoves:
-    """A series of steps on the clusters of a problem."""
+    """A series of steps on the clusters of a labelling."""
 
-    def __init__(self, problem: TensorProblem, clusters: TensorClusters) -> None:
-        self._problem, self.clusters = problem, clusters
-        inside = clusters.inside
+    def __init__(self, problem: TensorProblem, labels: Tensor) -> None:
+        self._problem, self.clusters = problem, TensorClusters(problem, labels)
+        inside = problem.inside(self.clusters.nodes)
         self._state = ops.MoveState(
             inside=inside,
             share=torch.full_like(inside, _FIRST_SHARE),
@@ -80,17 +80,16 @@ class SynchronousMoves:
         Returns the number of items with an improving move before the last step, and whether `inside` rose
         in any problem (or there was nothing to improve).
         """
-        before = self.clusters.inside.clone()
+        before = self._state.inside.clone()
         can_record = self._problem.device.type == "cuda" and self._problem.part_size is None
         if self._recorded is None and self._steps >= _UNRECORDED_STEPS and can_record:
             self._recorded = self._record()
         if self._recorded is not None:
             self._recorded.replay()
-            self._steps += _RECORDED_STEPS
         else:
             self.step()
             self._steps += 1
-        risen = (self.clusters.inside > before).any()
+        risen = (self._state.inside > before).any()
         improvable, rose = torch.cat([self._improvable, risen.long().reshape(1)]).tolist()
         return improvable, bool(rose) or improvable == 0
 
@@ -121,10 +120,8 @@ class SynchronousMoves:
         to, gains, _, chosen, _ = self._scores()
         improvable = gains > 0
         torch.sum(improvable, 0, keepdim=True, out=self._improvable)
-        best = (
-            torch.zeros_like(chosen).scatter(0, ops.problem_argmax(gains, problem.starts), True)
-            & improvable
-        )
+        largest = ops.problem_argmax(gains, problem.starts)
+        best = torch.zeros_like(chosen).scatter(0, largest, True) & improvable
         chosen = torch.where(self._state.single[problem.problem_of], best, chosen)
         clusters.keep(ops.accept_steps(self._state, clusters.move(chosen, to)))
 
@@ -138,12 +135,12 @@ class SynchronousMoves:
             queries = part.as_queries(self.exact)
             score, to = ops.top_products(queries, candidates, labels, part.problem_of, part.tiles)
             inputs = part.move_inputs
-            if problem.part_size:
-                inputs = inputs._replace(number=problem.move_inputs.number[some])
+            if problem.part_size is not None:
+                inputs = inputs._replace(number=problem.items[some])
             sums = clusters.sums, clusters.extra
             scores = ops.score_moves(inputs, *sums, labels, score[:, 0], to[:, 0], self._state)
             parts.append((*scores, score[:, 0]))
-        return parts[0] if len(parts) == 1 else tuple(torch.cat(x) for x in zip(*parts, strict=True))
+        return tuple(ops.concatenated(values) for values in zip(*parts, strict=True))
 
     def move_undecided(self) -> bool | None:
         """Score the items whose float32 bound allows a gain in float64 and make the best move per problem.
@@ -165,8 +162,8 @@ class SynchronousMoves:
             best = 0.0
             block = max(1, _BLOCK_ENTRIES // max(len(sums), problem.d))
             for some in torch.split(items[problem.problem_of[items] == p], block):
-                features, at = problem.locate(some)
-                costs = features[at].double() @ sums.T
+                rows = problem.features[some.to(problem.features.device)].to(problem.device)
+                costs = rows.double() @ sums.T
                 costs += (problem.last[p] * problem.a[some])[:, None] * nodes.a[slots]
                 costs.scatter_(1, clusters.labels[some, None] - bounds[p], -torch.inf)
                 cost, to = costs.max(1)

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from clusterfug.execution.torch.memory import resident_bytes
 from clusterfug.execution.torch.moves import move_items
-from clusterfug.execution.torch.neighbours import neighbour_pairs
 from clusterfug.execution.torch.problem import TensorProblem
-from clusterfug.execution.torch.rounds import contract_in_rounds
+from clusterfug.execution.torch.rounds import contract_in_rounds, neighbour_pairs
 from clusterfug.refinement.budget import Budget
 
 _MIN_IMPROVABLE_ITEMS = 0.001  # share of items with improving moves below which joins come first
@@ -41,10 +40,10 @@ def refinement_steps(
     copies = problem.repeat(starts) if starts > 1 else problem
     refinement = MultilevelRefinement(copies, budget, starts)
     if init is None:
-        init = refinement.initial_labels(copies)
+        init = refinement.initial_labels()
         labels = best_copies(problem, copies, init, starts)
         yield RefinementStep("multilevel", labels, False, False, refinement.passes)
-    labels, move_optimal, join_optimal = refinement.refine(copies, best_of_trivial(copies, init))
+    labels, move_optimal, join_optimal = refinement.refine(best_of_trivial(copies, init))
     labels = best_copies(problem, copies, labels, starts)
     yield RefinementStep("refinement", labels, move_optimal, join_optimal, refinement.passes)
 
@@ -63,7 +62,7 @@ class MultilevelRefinement:
     """Contraction and refinement within a budget, with a count of the scored pairs."""
 
     def __init__(self, problem: TensorProblem, budget: Budget, starts: int) -> None:
-        self._budget, self._starts = budget, starts
+        self._problem, self._budget, self._starts = problem, budget, starts
         self._moves_nodes = problem.n >= _MIN_ITEMS_FOR_NODE_MOVES
         self._all = ordered_pairs(problem)
         self._scored = torch.zeros_like(self._all)
@@ -73,8 +72,9 @@ class MultilevelRefinement:
         """Scored pairs of items or nodes, as a multiple of all pairs of items."""
         return float(self._scored / self._all)
 
-    def initial_labels(self, problem: TensorProblem) -> Tensor:
+    def initial_labels(self) -> Tensor:
         """Return labels from singletons. Features that do not fit on the device are contracted in parts."""
+        problem = self._problem
         if problem.part_size is None:
             return self.multilevel(problem)
         labels, count = torch.empty(problem.n, dtype=torch.int64, device=problem.device), 0
@@ -102,15 +102,16 @@ class MultilevelRefinement:
             above, _ = move_items(contracted, above, self._budget, min_improvable=_MIN_IMPROVABLE_NODES)
         return above[labels]
 
-    def refine(self, problem: TensorProblem, labels: Tensor) -> tuple[Tensor, bool, bool]:
+    def refine(self, labels: Tensor) -> tuple[Tensor, bool, bool]:
         """Apply moves and joins until neither improves.
 
         Returns labels, and whether they are certain to be move-optimal and join-optimal.
         """
-        exact, min_improvable = False, _MIN_IMPROVABLE_ITEMS
+        exact = False
         while True:
-            labels, move_optimal = move_items(problem, labels, self._budget, exact, min_improvable)
-            contracted, labels = problem.contract(labels)
+            min_improvable = 0.0 if exact else _MIN_IMPROVABLE_ITEMS
+            labels, move_optimal = move_items(self._problem, labels, self._budget, exact, min_improvable)
+            contracted, labels = self._problem.contract(labels)
             joined, join_optimal = self.multilevel(contracted), False
             if exact:
                 joined, join_optimal = move_items(contracted, joined, self._budget, exact=True)
@@ -123,7 +124,7 @@ class MultilevelRefinement:
             if unchanged:
                 if exact:
                     return labels, move_optimal, join_optimal
-                exact, min_improvable = True, 0.0
+                exact = True
 
 
 def best_of_trivial(problem: TensorProblem, labels: Tensor) -> Tensor:

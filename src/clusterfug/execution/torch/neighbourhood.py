@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clusterfug.costs.local import mean_of_nearest, near
+from clusterfug.execution import threads
 from clusterfug.execution.torch.device import out_of_memory_error
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ def _one_line_errors(device: torch.device) -> Iterator[None]:
 
 def neighbour_means(
     features: Tensor, weight: Floats, present: Ints, m: int, device: torch.device
-) -> tuple[Floats, Floats, Floats]:
+) -> Floats:
     """Return mean similarities to m neighbours and to the nearest of them, and squares, of items present.
 
     Of many items, neighbours are searched in a random sample, in which each item counts several times:
@@ -53,17 +54,16 @@ def neighbour_means(
     with _one_line_errors(device):
         columns = _rows(features, present[sample], device, dtype)
         counts = torch.from_numpy(stride * weight[present[sample]]).to(device)
-        for start in range(0, n, _BLOCK_ROWS):
-            stop = min(n, start + _BLOCK_ROWS)
-            rows = _rows(features, present[start:stop], device, dtype)
-            own = torch.from_numpy(column[start:stop]).to(device)
+        for some in threads.slices(n, _BLOCK_ROWS):
+            rows = _rows(features, present[some], device, dtype)
+            own = torch.from_numpy(column[some]).to(device)
             best, ids = _nearest(rows, columns, own, listed)
             squares = rows.double().square().sum(1)
-            copies = torch.from_numpy(weight[present[start:stop]]).to(device).sub(1).clip(0)
+            copies = torch.from_numpy(weight[present[some]]).to(device).sub(1).clip(0)
             similar = best.double(), counts[ids], copies, squares
             parts = mean_of_nearest(*similar, m), mean_of_nearest(*similar, near(m)), squares
-            found[:, start:stop] = torch.stack(parts).cpu().numpy()
-    return found[0], found[1], found[2]
+            found[:, some] = torch.stack(parts).cpu().numpy()
+    return found
 
 
 def _nearest(rows: Tensor, columns: Tensor, own: Tensor, m: int) -> tuple[Tensor, Tensor]:
@@ -86,11 +86,10 @@ def _nearest(rows: Tensor, columns: Tensor, own: Tensor, m: int) -> tuple[Tensor
 def cluster_sums(features: Tensor, weight: Floats, labels: Ints, device: torch.device) -> Floats:
     """Return the (K, d) sums of weight times features of the clusters 0..K-1."""
     n, d = features.shape
-    step = max(1, _BLOCK_ENTRIES // d)
     with _one_line_errors(device):
         sums = torch.zeros((int(labels.max()) + 1, d), dtype=torch.float64, device=device)
-        for start in range(0, n, step):
-            order = start + np.argsort(labels[start : start + step], kind="stable")
+        for some in threads.slices(n, max(1, _BLOCK_ENTRIES // d)):
+            order = some.start + np.argsort(labels[some], kind="stable")
             here, counts = np.unique(labels[order], return_counts=True)
             rows = _rows(features, order, device, torch.float64)
             rows = rows * torch.from_numpy(weight[order]).to(device)[:, None]

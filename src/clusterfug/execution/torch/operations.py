@@ -252,9 +252,8 @@ def accept_steps(state: MoveState, inside: Tensor) -> Tensor:
         return _kernels("label_kernels").accept_steps(state, inside)
     improved = inside > state.inside
     torch.where(improved, inside, state.inside, out=state.inside)
-    torch.where(improved, SHARE_GROWTH * state.share, state.share / 2, out=state.share).clamp_(
-        MIN_SHARE, 1.0
-    )
+    share = torch.where(improved, SHARE_GROWTH * state.share, state.share / 2)
+    torch.clamp(share, MIN_SHARE, 1.0, out=state.share)
     torch.logical_not(improved, out=state.single)
     state.step.add_(1)
     return improved
@@ -277,6 +276,11 @@ def problem_argmax(values: Tensor, starts: Tensor) -> Tensor:
         return _kernels("label_kernels").problem_argmax(values, starts)
     parts = torch.split(values, starts.diff().tolist())
     return starts[:-1] + torch.stack([part.argmax() for part in parts])
+
+
+def concatenated(parts: list[Tensor] | tuple[Tensor, ...]) -> Tensor:
+    """Return the parts one after the other; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _blocks(start: int, stop: int, width: int) -> list[slice]:

@@ -5,7 +5,7 @@ which tells whether a value is not finite or too large, and by which power of tw
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +13,13 @@ import torch
 from torch import Tensor
 
 from clusterfug import checks
-from clusterfug.execution.torch.inputs import STARTS, TensorInput, check_values
+from clusterfug.execution.torch import operations as ops
+from clusterfug.execution.torch.inputs import TensorInput, check_values
 from clusterfug.execution.torch.memory import resident_bytes, streamed_bytes, streamed_part_size
 from clusterfug.execution.torch.problem import TensorProblem
 
+#: Starts of "auto" for a small problem.
+STARTS = 8
 _BLOCK_ENTRIES = 1 << 26  # squared at a time
 #: Lengths of 2^-24 to 2^24 need no scaling: their products and sums are in the range of float32.
 _MAX_EXPONENT = 24
@@ -28,17 +31,16 @@ class Pack(NamedTuple):
     problem: TensorProblem
     init: Tensor | None
     units: tuple[float, ...]  # the given cost that a cost of 1 stands for, per problem
-    sizes: tuple[int, ...]  # items of positive weight, per problem
     starts: int  # copies of each problem to solve
 
 
-def plan_packs(inputs: Sequence[TensorInput], limit: float) -> Iterator[tuple[list[int], bool]]:
-    """Yield the positions of the problems of each pack, largest first, and whether it exceeds the limit.
+def plan_packs(inputs: dict[int, TensorInput], limit: float) -> Iterator[tuple[list[int], bool]]:
+    """Yield the keys of the problems of each pack, largest first, and whether it exceeds the limit.
 
     A pack that exceeds it is one problem, whose features are streamed.
     """
     kinds: dict[Any, list[int]] = {}
-    for t in sorted(range(len(inputs)), key=lambda t: -inputs[t].n):
+    for t in sorted(inputs, key=lambda t: -inputs[t].n):
         kinds.setdefault(inputs[t].kind, []).append(t)
     for group in kinds.values():
         together: list[int] = []
@@ -62,7 +64,7 @@ def _resident_bytes(given: TensorInput) -> int:
     return resident_bytes(given.n, given.d, given.dtype.itemsize)
 
 
-def check_memory(given: TensorInput, *, limit: float, device: torch.device) -> None:
+def check_memory(given: TensorInput, limit: float, device: torch.device) -> None:
     """Raise an error if a problem can be solved neither where its features are nor by streaming them."""
     if given.features.device != device:
         need = streamed_bytes(given.n, given.d)
@@ -76,62 +78,65 @@ def check_memory(given: TensorInput, *, limit: float, device: torch.device) -> N
 
 
 def make_pack(
-    inputs: Sequence[TensorInput], device: torch.device, dtype: torch.dtype, limit: float, streamed: bool
-) -> tuple[Pack | None, dict[int, Exception]]:
-    """Return the pack of these problems, or the errors of the invalid ones by position.
+    problems: dict[int, TensorInput], device: torch.device, dtype: torch.dtype, limit: float, streamed: bool
+) -> tuple[Pack | None, dict[int, ValueError]]:
+    """Return the pack of these problems, or the errors of the invalid ones by their keys.
 
     Candidates are found in `dtype`.
     """
+    inputs = problems.values()
+    first = next(iter(inputs))
+    if streamed:
+        check_memory(first, limit, device)
     features = _concatenated([given.rows() for given in inputs], device, streamed)
-    sizes = tuple(given.n for given in inputs)
+    sizes = [given.n for given in inputs]
     each = torch.arange(len(inputs), device=device)
     of = torch.repeat_interleave(each, torch.tensor(sizes, device=device), output_size=sum(sizes))
     a = torch.from_numpy(np.concatenate([given.last_column() for given in inputs])).to(device)
     # Where `last` is far from 1, an even power of two is moved from it to the column.
-    shifts = [math.frexp(given.last)[1] // 2 for given in inputs]
-    shifts = [shift if abs(shift) > _MAX_EXPONENT // 2 else 0 for shift in shifts]
+    shifts = [_half_exponent(given.last, _MAX_EXPONENT // 2) for given in inputs]
     last = [math.ldexp(given.last, -2 * shift) for given, shift in zip(inputs, shifts, strict=True)]
     if any(shifts):
         a = a * _powers(shifts, device)[of]
     last_of = torch.tensor(last, dtype=torch.float64, device=device)
     squares = _squares(features, device) + last_of.abs()[of] * a.square()
-    longest = _maxima(squares, of, len(inputs)).tolist()
-    errors = {
-        t: error for t, given in enumerate(inputs) if (error := _error(given, longest[t])) is not None
-    }
+    longest = dict(zip(problems, _maxima(squares, of, len(inputs)).tolist(), strict=True))
+    errors = {t: error for t, given in problems.items() if (error := _error(given, longest[t])) is not None}
     if errors:
         return None, errors
-    exponents = [math.frexp(square)[1] // 2 if square else 0 for square in longest]
-    exponents = [exponent if abs(exponent) > _MAX_EXPONENT else 0 for exponent in exponents]
+    exponents = [_half_exponent(square, _MAX_EXPONENT) for square in longest.values()]
     magnitudes = squares.sqrt()
     if any(exponents):
         scale = _powers([-exponent for exponent in exponents], device)[of]
         features = (features * scale.to(features.device)[:, None]).to(features.dtype)
         a, magnitudes = a * scale, magnitudes * scale
     starts = torch.tensor([0, *np.cumsum(sizes).tolist()], device=device)
-    signs = inputs[0].signs
     problem = TensorProblem(
         features,
-        a,
-        magnitudes,
+        torch.stack([a, magnitudes, torch.ones_like(a)], 1),
         starts,
         last_of,
-        None if signs is None else torch.tensor(signs, device=device),
+        None if first.signs is None else torch.tensor(first.signs, device=device),
         dtype,
-        None if features.device == device else streamed_part_size(inputs[0].n, inputs[0].d, limit),
+        None if features.device == device else streamed_part_size(first.n, first.d, limit),
     )
     units = tuple(4.0**exponent for exponent in exponents)
     fits = STARTS * sum(map(_resident_bytes, inputs)) <= limit
-    copies = STARTS if inputs[0].starts_often and fits else 1
-    return Pack(problem, _init(inputs, of), units, sizes, copies), {}
+    return Pack(problem, _init(inputs, of), units, STARTS if first.starts_often and fits else 1), {}
 
 
 def _concatenated(rows: list[Tensor], device: torch.device, streamed: bool) -> Tensor:
     """Return all rows as one tensor on the device; on the host if they are there and streamed."""
     if len({part.device for part in rows}) > 1:
         rows = [part.to(device) for part in rows]
-    together = rows[0] if len(rows) == 1 else torch.cat(rows)
+    together = ops.concatenated(rows)
     return together if streamed and together.device.type == "cpu" else together.to(device)
+
+
+def _half_exponent(number: float, most: int) -> int:
+    """Return half the binary exponent of a number if its size exceeds `most`, else 0."""
+    half = math.frexp(number)[1] // 2
+    return half if abs(half) > most else 0
 
 
 def _powers(exponents: list[int], device: torch.device) -> Tensor:
@@ -141,8 +146,7 @@ def _powers(exponents: list[int], device: torch.device) -> Tensor:
 def _squares(features: Tensor, device: torch.device) -> Tensor:
     """Return squared lengths of the rows in float64."""
     parts = torch.split(features, max(1, _BLOCK_ENTRIES // features.shape[1]))
-    squares = [part.to(device).double().square().sum(1) for part in parts]
-    return squares[0] if len(squares) == 1 else torch.cat(squares)
+    return ops.concatenated([part.to(device).double().square().sum(1) for part in parts])
 
 
 def _maxima(squares: Tensor, of: Tensor, problems: int) -> Tensor:
@@ -153,7 +157,7 @@ def _maxima(squares: Tensor, of: Tensor, problems: int) -> Tensor:
     return squares.new_zeros(problems).scatter_reduce(0, of, squares, "amax")
 
 
-def _error(given: TensorInput, longest: float) -> Exception | None:
+def _error(given: TensorInput, longest: float) -> ValueError | None:
     """Return the error of a problem whose longest row has this squared length, or None."""
     try:
         if not longest <= checks.LARGEST**2:
@@ -164,11 +168,12 @@ def _error(given: TensorInput, longest: float) -> Exception | None:
     return None
 
 
-def _init(inputs: Sequence[TensorInput], of: Tensor) -> Tensor | None:
+def _init(inputs: Collection[TensorInput], of: Tensor) -> Tensor | None:
     """Return initial labels below the number of items, different ones in different problems."""
-    if inputs[0].init is None:
+    given_labels = [given.of_present(given.init) for given in inputs if given.init is not None]
+    if not given_labels:
         return None
-    init = np.concatenate([given.of_present(given.init) for given in inputs if given.init is not None])
+    init = np.concatenate(given_labels)
     _, labels = torch.unique(torch.from_numpy(init).to(of.device), return_inverse=True)
     if len(inputs) > 1:
         _, labels = torch.unique(of * len(labels) + labels, return_inverse=True)

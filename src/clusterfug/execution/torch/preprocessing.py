@@ -9,7 +9,8 @@ from torch import Tensor
 
 from clusterfug import checks
 from clusterfug.costs.preprocessing import Preprocessing
-from clusterfug.execution.torch.inputs import check_values
+from clusterfug.execution import threads
+from clusterfug.execution.torch.inputs import check_values, feature_tensor
 
 _BLOCK_ENTRIES = 1 << 24
 
@@ -18,14 +19,12 @@ def prepare_tensor(
     X: Any, preprocessing: Preprocessing, sample_weight: Any
 ) -> tuple[Tensor, NDArray[np.float64] | None]:
     """Return preprocessed features and the mean that was subtracted, computed in float64 in blocks."""
-    X = checks.tensor("X", X)
-    checks.rectangle(X)
+    X = feature_tensor(X)
     if preprocessing.is_identity:
         return X, None
     check_values(X)
     weight = torch.from_numpy(checks.optional_weights(sample_weight, len(X))).to(X.device)
-    step = max(1, _BLOCK_ENTRIES // X.shape[1])
-    blocks = [slice(start, start + step) for start in range(0, len(X), step)]
+    blocks = threads.slices(len(X), max(1, _BLOCK_ENTRIES // X.shape[1]))
     mean = None
     if preprocessing.center:
         mean = torch.zeros(X.shape[1], dtype=torch.float64, device=X.device)

@@ -5,14 +5,17 @@ solve a pack do not depend on the number of problems in it.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from clusterfug.execution import threads
 from clusterfug.execution.torch import operations as ops
 
 
+@dataclass(eq=False)
 class TensorProblem:
     """cost(i, j) = sum_d signs_d f_id f_jd + last_p a_i a_j for items i, j of the same problem p.
 
@@ -20,30 +23,22 @@ class TensorProblem:
     Features may stay on the host while all else is on the GPU: then `parts` copies them in parts.
     """
 
-    def __init__(
-        self,
-        features: Tensor,
-        a: Tensor,
-        magnitudes: Tensor,
-        starts: Tensor,
-        last: Tensor,
-        signs: Tensor | None,
-        search_dtype: torch.dtype,
-        part_size: int | None = None,
-        extra: Tensor | None = None,
-    ) -> None:
-        self.features = features  # (n, d) float32 or float64
-        self.a = a  # (n,) float64
-        self.magnitudes = magnitudes  # (n,) float64, u with |cost(i, j)| <= u_i u_j; of clusters the sums
-        self.starts = starts  # (problems + 1,) int64
-        self.last = last  # (problems,) float64
-        self.signs = signs  # (d,) float64, or None if all are +1
-        self.search_dtype = search_dtype  # in which candidates are found
-        self.part_size = part_size  # items on the device at a time; None for all
-        if extra is None:
-            extra = torch.stack([a, magnitudes, torch.ones_like(a)], 1)
-        self.extra = extra  # (n, 3) a, magnitudes and ones side by side
-        self.member_sums = extra  # of a contraction, the sums of `extra` over the items of each node
+    features: Tensor  # (n, d) float32 or float64
+    extra: Tensor  # (n, 3) float64: a, magnitudes, and the number of items that each contracts
+    starts: Tensor  # (problems + 1,) int64
+    last: Tensor  # (problems,) float64
+    signs: Tensor | None  # (d,) float64, or None if all are +1
+    search_dtype: torch.dtype  # in which candidates are found
+    part_size: int | None = None  # items on the device at a time; None for all
+
+    @property
+    def a(self) -> Tensor:
+        return self.extra[:, 0]
+
+    @property
+    def magnitudes(self) -> Tensor:
+        """Numbers u with |cost(i, j)| <= u_i u_j; of clusters the sums."""
+        return self.extra[:, 1]
 
     @property
     def n(self) -> int:
@@ -59,30 +54,20 @@ class TensorProblem:
 
     @property
     def device(self) -> torch.device:
-        return self.a.device
+        return self.extra.device
 
     def parts(self) -> Iterator[tuple[slice, "TensorProblem"]]:
         """Yield ranges of items as problems on the device; together they are all items."""
         if self.part_size is None:
             yield slice(0, self.n), self
             return
-        in_transfer: list[Tensor] = []
-        for start in range(0, self.n, self.part_size):
-            some = slice(start, min(start + self.part_size, self.n))
-            features = self._copied(some, in_transfer)
+        for some in threads.slices(self.n, self.part_size):
+            features, extra = self.features[some], self.extra[some]
+            if self.device.type != "cpu":
+                # An asynchronous copy: torch reuses the pinned memory only when it has ended.
+                features = features.pin_memory().to(self.device, non_blocking=True)
             starts = torch.tensor([0, len(features)], device=self.device)
-            part = features, self.a[some], self.magnitudes[some], starts, self.last, self.signs
-            yield some, TensorProblem(*part, self.search_dtype)
-
-    def _copied(self, some: slice, in_transfer: list[Tensor]) -> Tensor:
-        """Return features on the device. They are copied asynchronously, so the source is kept alive."""
-        if self.device.type == "cpu":
-            return self.features[some]
-        pinned = torch.empty(self.features[some].shape, dtype=self.features.dtype, pin_memory=True)
-        pinned.copy_(self.features[some])
-        in_transfer.append(pinned)
-        del in_transfer[:-2]
-        return pinned.to(self.device, non_blocking=True)
+            yield some, replace(self, features=features, extra=extra, starts=starts, part_size=None)
 
     def repeat(self, times: int) -> "TensorProblem":
         """Return a pack with `times` copies of every problem, one after the other."""
@@ -91,27 +76,18 @@ class TensorProblem:
         starts[1:] = sizes.cumsum(0)
         first = self.starts[:-1].repeat_interleave(times) - starts[:-1]
         items = torch.repeat_interleave(first, sizes) + torch.arange(times * self.n, device=self.device)
-        return TensorProblem(
-            self.features[items], self.a[items], self.magnitudes[items], starts,
-            self.last.repeat_interleave(times), self.signs, self.search_dtype,
-        )  # fmt: skip
+        features, extra = self.features[items], self.extra[items]
+        last = self.last.repeat_interleave(times)
+        return replace(self, features=features, extra=extra, starts=starts, last=last)
 
     def sum_groups(self, labels: Tensor, count: int) -> Tensor:
         """Return float64 sums of the features of the groups 0..count-1."""
         groups = torch.arange(count + 1, device=self.device)
-        total = None
+        total = torch.zeros(count, self.d, dtype=torch.float64, device=self.device)
         for some, part in self.parts():
             ordered, order = torch.sort(labels[some], stable=True)
-            found = ops.group_sums(part.features, order, torch.searchsorted(ordered, groups), len(order))
-            total = found if total is None else total + found
-        assert total is not None
+            total += ops.group_sums(part.features, order, torch.searchsorted(ordered, groups), len(order))
         return total
-
-    def locate(self, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Return features on the device that contain some items, and the rows of these items in them."""
-        if self.part_size is None:
-            return self.features, items
-        return self.features[items.cpu()].to(self.device), torch.arange(len(items), device=self.device)
 
     @cached_property
     def items(self) -> Tensor:
@@ -145,9 +121,8 @@ class TensorProblem:
     @cached_property
     def own_costs(self) -> Tensor:
         """Cost of every item to itself."""
-        squares = [part._squares(self.signs) for _, part in self.parts()]
-        together = squares[0] if len(squares) == 1 else torch.cat(squares)
-        return torch.addcmul(together, self.lasts * self.a, self.a)
+        squares = ops.concatenated([part._squares(self.signs) for _, part in self.parts()])
+        return torch.addcmul(squares, self.lasts * self.a, self.a)
 
     def _squares(self, signs: Tensor | None) -> Tensor:
         return ops.pair_products(self.features, self.items, self.features, self.items, signs)
@@ -168,9 +143,8 @@ class TensorProblem:
 
     def as_queries(self, exact: bool) -> ops.ProductRows:
         """Return the items as queries, in float32 if exact. The candidates carry the signs."""
-        return ops.ProductRows(
-            self._features(exact), self._extra_exact if exact else self._extra_fast, self.starts
-        )
+        extra = self._extra_exact if exact else self._extra_fast
+        return ops.ProductRows(self._features(exact), extra, self.starts)
 
     @cached_property
     def _extra_fast(self) -> Tensor:
@@ -206,7 +180,7 @@ class TensorProblem:
     @cached_property
     def move_inputs(self) -> ops.MoveInputs:
         return ops.MoveInputs(
-            self.features, self.signs, self.lasts * self.a, self.own_costs, self.magnitudes,
+            self.features, self.signs, self.lasts * self.a, self.own_costs, self.magnitudes.contiguous(),
             self.problem_of, self.items - self.starts[self.problem_of],
         )  # fmt: skip
 
@@ -240,12 +214,7 @@ class TensorProblem:
         else:
             each = torch.arange(self.problems + 1, device=self.device)
             starts = torch.searchsorted(self.problem_of[order[groups]], each)
-        a, magnitudes, _ = extra.T.contiguous()
-        contracted = TensorProblem(
-            features, a, magnitudes, starts, self.last, self.signs, self.search_dtype
-        )
-        contracted.member_sums = extra
-        return contracted, labels
+        return replace(self, features=features, extra=extra, starts=starts, part_size=None), labels
 
     def inside(self, clusters: "TensorProblem") -> Tensor:
         """Return the total cost inside clusters (a contraction of this problem), per problem."""

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress
 from clusterfug.execution.torch.device import available_bytes
 from clusterfug.execution.torch.inputs import TensorInput
-from clusterfug.execution.torch.memory import resident_bytes
-from clusterfug.execution.torch.pack import check_memory, make_pack
+from clusterfug.execution.torch.pack import make_pack, plan_packs
 from clusterfug.execution.torch.problem import TensorProblem
 
 _BLOCK_ROWS = 8192  # also columns: 512 MiB
@@ -26,16 +26,14 @@ def total_repulsion(
 
     Features that do not fit on the device are streamed.
     """
-    given = TensorInput(problem, device)
+    inputs = {0: TensorInput(problem, device)}
     limit = available_bytes(device, memory_limit)
-    streamed = resident_bytes(given.n, given.d, given.dtype.itemsize) > limit
+    [(_, streamed)] = plan_packs(inputs, limit)
     with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
-        if streamed:
-            check_memory(given, limit=limit, device=device)
-        pack, errors = make_pack([given], device, torch.float32, limit, streamed)
+        pack, errors = make_pack(inputs, device, torch.float32, limit, streamed)
         if pack is None:
             raise errors[0]
-        packed, n = pack.problem, given.n
+        packed, n = pack.problem, pack.problem.n
         sums = []
         for top, rows, a in _blocks(packed):
             queries = rows if packed.signs is None else rows * packed.signs
@@ -46,7 +44,7 @@ def total_repulsion(
                 bottom = top + len(rows)
                 callback("bound", bottom * (2 * n - bottom), n * n)
         total = math.fsum(torch.stack(sums).tolist())
-        error = 2.0**-52 * (given.d + 16) * float(packed.magnitudes.sum()) ** 2
+        error = 2.0**-52 * (packed.d + 16) * float(packed.magnitudes.contiguous().sum()) ** 2
         error += 2.0**-52 * _MAX_ADDITIONS * abs(total)
         return pack.units[0] * total, pack.units[0] * error
 
@@ -54,7 +52,6 @@ def total_repulsion(
 def _blocks(problem: TensorProblem, first: int = 0) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Yield blocks of rows from row `first` on: start, features in float64, and a."""
     for some, part in problem.parts():
-        for start in range(0, part.n, _BLOCK_ROWS):
-            if some.start + start >= first:
-                block = slice(start, start + _BLOCK_ROWS)
-                yield some.start + start, part.features[block].double(), part.a[block]
+        for block in threads.slices(part.n, _BLOCK_ROWS):
+            if some.start + block.start >= first:
+                yield some.start + block.start, part.features[block].double(), part.a[block]

@@ -1,4 +1,4 @@
-"""Contraction in rounds along one neighbour graph: in each round groups of nodes merge simultaneously.
+"""The neighbour graph, and contraction in rounds along it: in each, groups of nodes merge simultaneously.
 
 The graph is kept from round to round: its ends are renamed, and its costs are those of the merged nodes.
 Groups are pairs of a greedy matching. Where the matching is small, because hubs are the best partner of
@@ -8,15 +8,36 @@ many nodes, a node also joins the group of its best partner if it attracts that 
 import torch
 from torch import Tensor
 
-from clusterfug.execution.torch.neighbours import unique_pairs
-from clusterfug.execution.torch.operations import hash_uniform, matching, problem_sums
+from clusterfug.execution.torch.operations import hash_uniform, matching, problem_sums, top_products
 from clusterfug.execution.torch.problem import TensorProblem
 
+_NEIGHBOURS = 5  # per item, at most
+_CANDIDATES = 8  # per item, found in low precision; their costs are computed in float64
 _MAX_ROUNDS = 4  # along one neighbour graph
 _MATCHING_ROUNDS = 8
 _MAX_SINGLE_SHARE = 0.9  # of a problem's nodes; if more are unmatched, they join groups
 _PERTURBATION = 1.0  # width of the factors of costs in further starts: 0.5 to 1.5
 _MIN_MERGED_SHARE = 0.05  # a round that merges a smaller share of a problem's nodes is its last
+
+
+def neighbour_pairs(problem: TensorProblem) -> tuple[Tensor, Tensor]:
+    """Return pairs i < j that attract and of which one is among the best partners of the other."""
+    items = problem.items
+    queries, candidates = problem.as_queries(exact=False), problem.as_candidates(exact=False)
+    _, ids = top_products(queries, candidates, items, problem.problem_of, problem.tiles, _CANDIDATES)
+    ids = torch.where(ids == items[:, None], -1, ids)  # where there are fewer candidates
+    i = items.repeat_interleave(_CANDIDATES)
+    costs = problem.costs(i, problem, ids.reshape(-1)).reshape(ids.shape)
+    best, at = costs.topk(_NEIGHBOURS, dim=1)
+    attracts = best > 0
+    return unique_pairs(items[:, None].expand_as(best)[attracts], ids.gather(1, at)[attracts], problem.n)
+
+
+def unique_pairs(i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Return every pair of different numbers below n once, the smaller number first."""
+    keys = torch.minimum(i, j) * n + torch.maximum(i, j)
+    keys = torch.unique(keys[i != j])
+    return keys // n, keys % n
 
 
 def contract_in_rounds(

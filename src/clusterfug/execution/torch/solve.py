@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,8 +16,8 @@ from clusterfug.execution.jit import Progress
 from clusterfug.execution.plan import Execution
 from clusterfug.execution.torch.device import available_bytes, out_of_memory_error
 from clusterfug.execution.torch.inputs import TensorInput
-from clusterfug.execution.torch.multilevel import RefinementStep, refinement_steps
-from clusterfug.execution.torch.pack import Pack, check_memory, make_pack, plan_packs
+from clusterfug.execution.torch.multilevel import refinement_steps
+from clusterfug.execution.torch.pack import Pack, make_pack, plan_packs
 from clusterfug.execution.torch.problem import TensorProblem
 from clusterfug.result import Clustering, Phase, number_by_first_appearance
 from clusterfug.solvers import Solver
@@ -36,13 +36,14 @@ def execute(
     found = outcomes[0]
     if isinstance(found, Exception):
         raise found
-    if not bound:
-        return found
-    from clusterfug.bounds.compute import compute_bound
+    if bound:
+        from clusterfug.bounds.compute import compute_bound
 
-    return replace(
-        found, bound=compute_bound(problem, execution, time_limit=solver.given_seconds, callback=callback)
-    )
+        seconds = solver.given_seconds
+        found = replace(
+            found, bound=compute_bound(problem, execution, time_limit=seconds, callback=callback)
+        )
+    return found
 
 
 def solve_packed(
@@ -51,6 +52,8 @@ def solve_packed(
     """Yield results and errors by position: first those of invalid problems, then pack by pack."""
     device = execution.device
     assert device is not None
+    exact = execution.precision == "exact" or device.type == "cpu"
+    search_dtype = torch.float32 if exact else torch.bfloat16
     begin = time.perf_counter()
     inputs: dict[int, TensorInput] = {}
     invalid: dict[int, Outcome] = {}
@@ -61,94 +64,64 @@ def solve_packed(
             invalid[t] = error
     if invalid:
         yield invalid
-    positions = list(inputs)
     limit = available_bytes(device, execution.memory_limit)
-    for members, streamed in plan_packs(list(inputs.values()), limit):
-        pack = {positions[t]: inputs[positions[t]] for t in members}
+    for members, streamed in plan_packs(inputs, limit):
+        valid = {t: inputs[t] for t in members}
+        found: dict[int, Outcome] = {}
         try:
             with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
-                if streamed:
-                    check_memory(*pack.values(), limit=limit, device=device)
-                found = _solve(pack, solver, execution, limit, streamed, callback, begin)
+                pack, errors = make_pack(valid, device, search_dtype, limit, streamed)
+                found |= errors
+                valid = {t: given for t, given in valid.items() if t not in errors}
+                if errors and valid:
+                    pack, _ = make_pack(valid, device, search_dtype, limit, streamed)
+                if pack is not None:
+                    found |= _solve(pack, valid, solver, callback, begin)
         except torch.cuda.OutOfMemoryError:
-            found = dict.fromkeys(pack, out_of_memory_error(device))
+            found |= dict.fromkeys(valid, out_of_memory_error(device))
         except Exception as error:
-            found = dict.fromkeys(pack, error.with_traceback(None))  # a traceback keeps tensors alive
+            found |= dict.fromkeys(valid, error.with_traceback(None))  # a traceback keeps tensors alive
+        pack = None  # frees its memory
         yield found
         begin = time.perf_counter()
 
 
 def _solve(
-    pack: dict[int, TensorInput],
+    pack: Pack,
+    inputs: dict[int, TensorInput],
     solver: Solver,
-    execution: Execution,
-    limit: float,
-    streamed: bool,
     callback: Progress | None,
     begin: float,
-) -> dict[int, Outcome]:
-    """Solve the valid problems of a pack simultaneously."""
-    device = execution.device
-    assert device is not None
-    exact = execution.precision == "exact" or device.type == "cpu"
-    search_dtype = torch.float32 if exact else torch.bfloat16
-    found: dict[int, Outcome] = {}
-    made, errors = make_pack(list(pack.values()), device, search_dtype, limit, streamed)
-    if errors:
-        positions = list(pack)
-        found = {positions[t]: error for t, error in errors.items()}
-        pack = {t: given for t, given in pack.items() if t not in found}
-        if not pack:
-            return found
-        made, _ = make_pack(list(pack.values()), device, search_dtype, limit, streamed)
-    assert made is not None
-    found |= zip(pack, _run(made, list(pack.values()), solver, callback, begin), strict=True)
-    return found
-
-
-class _FinishedStep(NamedTuple):
-    """A step, and costs and numbers of clusters at its end, per problem."""
-
-    step: RefinementStep
-    end: float  # seconds of the clock
-    inside: list[float]
-    counts: list[float]
-
-
-def _run(
-    pack: Pack, inputs: list[TensorInput], solver: Solver, callback: Progress | None, begin: float
-) -> list[Clustering]:
-    """Run all steps, cost the labels after each in float64, and return one result per problem."""
+) -> dict[int, Clustering]:
+    """Run all steps, cost the labels after each in float64, and return the results."""
     assert isinstance(solver, LocalSearch)  # by the plan
     problem = pack.problem
     budget = solver.budget()
-    finished: list[_FinishedStep] = []
+    traces: list[list[Phase]] = [[] for _ in inputs]
     all_pairs: list[float] = []
+    last = begin
     for step in refinement_steps(problem, pack.init, budget, pack.starts):
         clusters, labels = _numbered(problem, step.labels)
         if not all_pairs:
             whole, _ = clusters.contract(torch.zeros_like(clusters.problem_of))
             all_pairs = problem.inside(whole).tolist()
         inside, counts = torch.stack([problem.inside(clusters), clusters.starts.diff().double()]).tolist()
-        finished.append(_FinishedStep(step, time.perf_counter(), inside, counts))
+        end = time.perf_counter()
+        for p, trace in enumerate(traces):
+            objective = pack.units[p] * (all_pairs[p] - inside[p])
+            trace.append(Phase(step.name, end - last, int(counts[p]), objective, *step[2:]))
+        last = end
         if callback is not None:
             done, total = budget.spent()
             callback(step.name, min(done, total), max(1, total))
-    begins = np.append(0, np.cumsum(pack.sizes))
     first = clusters.starts.tolist()
-    numbers = labels.cpu().numpy()
-    results = []
-    for p, given in enumerate(inputs):
-        own = numbers[begins[p] : begins[p + 1]] - first[p]
+    own_labels = np.split(labels.cpu().numpy(), problem.starts[1:-1].tolist())
+    results = {}
+    for p, (t, given) in enumerate(inputs.items()):
+        own = own_labels[p] - first[p]
         if given.present is not None:
             own = _label_weightless(given, own, clusters.features[first[p] : first[p + 1]])
-        unit, last = pack.units[p], begin
-        trace = []
-        for step, end, inside, counts in finished:
-            cost = unit * (all_pairs[p] - inside[p])
-            trace.append(Phase(step.name, end - last, int(counts[p]), cost, *step[2:]))
-            last = end
-        results.append(recorded(solver.name, own, unit * inside[p], trace, begin))
+        results[t] = recorded(solver.name, own, pack.units[p] * inside[p], traces[p], begin)
     return results
 
 
