@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from clusterfug import checks, core
 from clusterfug.costs.models import CostModel, cost_model
-from clusterfug.execution.plan import Execution, plan
+from clusterfug.execution.plan import plan
 from clusterfug.problems.arguments import (
     any_problem,
     feature_problem,
@@ -462,24 +462,15 @@ def solve_many(
         device = "cpu"
     where = {"device": device, "precision": precision, "memory_limit": memory_limit, "bound": bound}
     named = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
-    work: dict[int, Any] = {}
+    runs: dict[int, Any] = {}
     invalid: dict[int, Exception] = {}
-    executions: dict[int, Execution] = {}
     for t, X in enumerate(named.values()):
         try:
-            work[t] = any_problem(X, threshold, **costs)
+            problem = any_problem(X, threshold, **costs)
         except (ValueError, TypeError, OSError) as error:
             invalid[t] = error
         else:
-            executions[t] = plan(work[t], solver, **where)
+            runs[t] = problem, solver, plan(problem, solver, **where)
     return solve_batch(
-        work,
-        list(named),
-        solver,
-        executions,
-        invalid=invalid,
-        n_jobs=jobs,
-        client=client,
-        bound=bound,
-        callback=callback,
+        runs, list(named), invalid=invalid, n_jobs=jobs, client=client, bound=bound, callback=callback
     )

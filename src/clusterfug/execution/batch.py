@@ -19,6 +19,8 @@ from clusterfug.execution.plan import Execution
 from clusterfug.result import Clustering
 from clusterfug.solvers import Solver
 
+#: What the core is given for one of the problems.
+Run = tuple[Any, Solver, Execution]
 #: Results and errors by the positions of the problems.
 Outcomes = dict[int, Clustering | Exception]
 
@@ -47,36 +49,62 @@ class SolveManyError(RuntimeError):
 
 
 def solve_batch(
-    work: dict[int, Any],
+    runs: dict[int, Run],
     names: list[Any],
-    solver: Solver,
-    executions: dict[int, Execution],
     *,
     invalid: dict[int, Exception],
     n_jobs: int,
-    client: Any = None,
-    bound: bool = False,
-    callback: Progress | None = None,
+    client: Any,
+    bound: bool,
+    callback: Progress | None,
 ) -> list[Clustering]:
     """Return the results in the order of the names, or raise `SolveManyError` when all others are solved.
 
-    `work` and `executions` hold the valid problems by position, `invalid` the errors of the others.
+    `runs` holds the valid problems by position, `invalid` the errors of the others.
     """
-    _check_packs(work, executions, bound)
-    solvers = _solvers(solver, work)
+    _check_packs(runs, bound)
+    runs = _with_own_generators(runs)
     if client is None:
-        outcomes = _solved(work, solvers, executions, n_jobs, bound)
+        solved = _solved(runs, n_jobs, bound)
     else:
         from clusterfug.execution.dask.batch import solved_on_cluster
 
-        outcomes = solved_on_cluster(work, solvers, executions, client, bound)
-    return _collected(names, outcomes, invalid, callback)
+        solved = solved_on_cluster(runs, client, bound)
+    outcomes: Outcomes = dict(invalid)
+    with closing(solved):
+        for found in solved:
+            outcomes |= found
+            if callback is not None:
+                callback("problems", len(outcomes), len(names))
+    results: list[Clustering | None] = [None] * len(names)
+    errors = {}
+    for t, outcome in sorted(outcomes.items()):
+        if isinstance(outcome, Exception):
+            errors[names[t]] = outcome
+        else:
+            results[t] = outcome
+    if errors:
+        raise SolveManyError(results, errors)
+    return [result for result in results if result is not None]
 
 
-def _check_packs(work: dict[int, Any], executions: dict[int, Execution], bound: bool) -> None:
+def _with_own_generators(runs: dict[int, Run]) -> dict[int, Run]:
+    """Return the runs with a child of their solver's Generator for each; a seed is the same for all."""
+    state = next((getattr(solver, "random_state", None) for _, solver, _ in runs.values()), None)
+    if not isinstance(state, np.random.Generator):
+        return runs
+    return {
+        t: (problem, replace(solver, random_state=child), execution)  # type: ignore[call-arg]
+        for (t, (problem, solver, execution)), child in zip(
+            runs.items(), state.spawn(len(runs)), strict=True
+        )
+    }
+
+
+def _check_packs(runs: dict[int, Run], bound: bool) -> None:
     """Raise errors for what packs on a GPU cannot do, before any work."""
-    for t, problem in work.items():
-        if executions[t].kind != "torch":
+    for problem, _, execution in runs.values():
+        if execution.kind != "torch":
             continue
         if bound:
             raise ValueError("many problems on a GPU have no bounds: use lower_bound, or device='cpu'")
@@ -87,98 +115,51 @@ def _check_packs(work: dict[int, Any], executions: dict[int, Execution], bound: 
             )
 
 
-def _solvers(solver: Solver, work: dict[int, Any]) -> dict[int, Solver]:
-    """Return a solver per problem: a seed is the same for all, a Generator has a child for each."""
-    state = getattr(solver, "random_state", None)
-    if not isinstance(state, np.random.Generator):
-        return dict.fromkeys(work, solver)
-    children = state.spawn(len(work))
-    return {
-        t: replace(solver, random_state=child)  # type: ignore[call-arg]
-        for t, child in zip(sorted(work), children, strict=True)
-    }
-
-
-def _collected(
-    names: list[Any],
-    outcomes: Generator[Outcomes],
-    invalid: dict[int, Exception],
-    callback: Progress | None,
-) -> list[Clustering]:
-    results: list[Clustering | None] = [None] * len(names)
-    errors = dict(invalid)
-    done = len(invalid)
-    with closing(outcomes):
-        for found in outcomes:
-            for t, result in found.items():
-                if isinstance(result, Exception):
-                    errors[t] = result
-                else:
-                    results[t] = result
-            done += len(found)
-            if callback is not None:
-                callback("problems", done, len(names))
-    if errors:
-        raise SolveManyError(results, {names[t]: errors[t] for t in sorted(errors)})
-    return [result for result in results if result is not None]
-
-
-def _solved(
-    work: dict[int, Any],
-    solvers: dict[int, Solver],
-    executions: dict[int, Execution],
-    n_jobs: int,
-    bound: bool,
-) -> Generator[Outcomes]:
+def _solved(runs: dict[int, Run], n_jobs: int, bound: bool) -> Generator[Outcomes]:
     """Yield results and errors by position as they come: packs on devices first, then the CPU."""
-    packs: dict[Any, list[int]] = {}
-    for t in work:
-        packs.setdefault(executions[t] if executions[t].kind == "torch" else None, []).append(t)
-    on_cpu = packs.pop(None, [])
+    packs: dict[Execution, list[int]] = {}
+    on_cpu: dict[int, Run] = {}
+    for t, run in runs.items():
+        if run[2].kind == "torch":
+            packs.setdefault(run[2], []).append(t)
+        else:
+            on_cpu[t] = run
     for execution, positions in packs.items():
         from clusterfug.execution.torch.solve import solve_packed
 
-        problems = [work[t] for t in positions]
-        for found in solve_packed(problems, solvers[positions[0]], execution):
+        problems, solvers, _ = zip(*(runs[t] for t in positions), strict=True)
+        for found in solve_packed(problems, solvers[0], execution):
             yield {
                 positions[t]: problems[t].described(result) if isinstance(result, Clustering) else result
                 for t, result in found.items()
             }
     if on_cpu:
-        yield from _side_by_side(work, on_cpu, solvers, executions, n_jobs, bound)
+        yield from _side_by_side(on_cpu, n_jobs, bound)
 
 
-def _side_by_side(
-    work: dict[int, Any],
-    positions: list[int],
-    solvers: dict[int, Solver],
-    executions: dict[int, Execution],
-    n_jobs: int,
-    bound: bool,
-) -> Generator[Outcomes]:
+def _side_by_side(runs: dict[int, Run], n_jobs: int, bound: bool) -> Generator[Outcomes]:
     """Solve problems on the CPU, one thread each, the largest first."""
     stop = Event()
 
-    def solve(t: int) -> Clustering:
+    def solve(t: int) -> Clustering | Exception:
         with threads.single_threaded(stop):
-            return core.solve(work[t], solvers[t], executions[t], bound=bound, callback=_check_stop)
+            return solve_or_error(runs[t], bound, lambda *_: threads.check_stop())
 
-    with ThreadPoolExecutor(min(n_jobs, len(positions)), thread_name_prefix="clusterfug-many") as pool:
+    with ThreadPoolExecutor(min(n_jobs, len(runs)), thread_name_prefix="clusterfug-many") as pool:
         try:
-            largest_first = sorted(positions, key=lambda t: -work[t].expected_work)
+            largest_first = sorted(runs, key=lambda t: -runs[t][0].expected_work)
             running = {pool.submit(solve, t): t for t in largest_first}
             for future in as_completed(running):
-                outcome: Clustering | Exception
-                try:
-                    outcome = future.result()
-                except Exception as error:
-                    outcome = error
-                yield {running[future]: outcome}
+                yield {running[future]: future.result()}
         except BaseException:  # after Ctrl-C running threads stop at their next check
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _check_stop(phase: str, done: int, total: int) -> None:
-    threads.check_stop()
+def solve_or_error(run: Run, bound: bool, callback: Progress | None = None) -> Clustering | Exception:
+    """Return the clustering of one problem, or the error that the core raised."""
+    try:
+        return core.solve(*run, bound=bound, callback=callback)
+    except Exception as error:
+        return error

@@ -132,9 +132,7 @@ class DenseProblem(Problem):
 
     def contract(self, labels: NDArray[np.int64]) -> "DenseProblem":
         """Contracted problem whose items are the clusters 0..K-1 of the labels: their extended rows add."""
-        sums = self.sums(labels, int(labels.max()) + 1)
-        features = np.ascontiguousarray(sums[:, :-1])
-        return self._with_rows(features, sums[:, -1].copy(), np.ones(len(sums)))
+        return DenseProblem.from_sums(self.sums(labels, int(labels.max()) + 1), self.rows.signature)
 
     def sums(self, labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
         """Extended rows of the clusters 0..k-1, shape (k, d + 1)."""
@@ -165,6 +163,12 @@ class DenseProblem(Problem):
         problem.threshold = None
         problem.rows = ExtendedRows(*map(read_only, rows))
         return problem
+
+    @classmethod
+    def from_sums(cls, sums: NDArray[np.float64], signature: NDArray[np.float64]) -> "DenseProblem":
+        """Problem whose items are sets of items, from the sums of their extended rows."""
+        features, alpha = np.ascontiguousarray(sums[:, :-1]), sums[:, -1].copy()
+        return cls.from_rows(ExtendedRows(features, alpha, np.ones(len(sums)), signature))
 
     @property
     def n(self) -> int:  # type: ignore[override]

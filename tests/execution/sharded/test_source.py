@@ -104,7 +104,7 @@ def test_rows_are_those_of_the_files_in_sequence(rng, tmp_path):
         ((140, 300), [(a, 140, 150), (b, 0, 1), (c, 0, 149)]),
         ((151, 400), [(c, 0, 249)]),
     ):
-        rows = files.rows(start, stop)
+        rows = files[start:stop]
         assert rows == FileRows(tuple(pieces), 2)
         np.testing.assert_array_equal(rows.read(), X[start:stop])
     np.testing.assert_array_equal(files.read(), X)

@@ -3,42 +3,35 @@
 from collections.abc import Generator
 from typing import Any
 
-from clusterfug import core
 from clusterfug.execution import threads
+from clusterfug.execution.batch import Outcomes, Run, solve_or_error
 from clusterfug.execution.dask.engine import DaskEngine, WorkersDiedError, connected
-from clusterfug.execution.plan import Execution
-from clusterfug.solvers import Solver
 
 _WORK_PER_BATCH = 10_000_000  # pairs of items, or edges: about a second
 
 
-def solved_on_cluster(
-    work: dict[int, Any],
-    solvers: dict[int, Solver],
-    executions: dict[int, Execution],
-    client: Any,
-    bound: bool,
-) -> Generator[dict[int, Any]]:
+def solved_on_cluster(runs: dict[int, Run], client: Any, bound: bool) -> Generator[Outcomes]:
     """Yield results and errors by position, batch by batch, the largest problems first."""
     with connected(client) as opened:
         engine = DaskEngine(opened)
 
-        def submit(batch: list[int]) -> tuple[list[int], Any]:
-            arguments = [(work[t], solvers[t], executions[t]) for t in batch]
-            return batch, engine.submit(solve_on_worker, arguments, bound)
+        def submit(batch: list[int]) -> Any:
+            return engine.submit(solve_on_worker, [runs[t] for t in batch], bound)
 
         def outcomes(batch: list[int], future: Any) -> list[Any]:
             try:
                 return engine.value(future)
             except WorkersDiedError as error:
                 # Any problem of the batch may be the cause: each is tried alone.
-                return [error] if len(batch) == 1 else [outcomes(*submit([t]))[0] for t in batch]
+                return [error] if len(batch) == 1 else [outcomes([t], submit([t]))[0] for t in batch]
 
-        for batch, future in [submit(batch) for batch in _batches(work)]:
+        batches = _batches({t: problem for t, (problem, *_) in runs.items()})
+        for batch, future in [(batch, submit(batch)) for batch in batches]:
             yield dict(zip(batch, outcomes(batch, future), strict=True))
 
 
 def _batches(work: dict[int, Any]) -> list[list[int]]:
+    """Return the positions of the problems in batches of limited work, the largest problems first."""
     batches: list[list[int]] = []
     room = 0
     for t in sorted(work, key=lambda t: -work[t].expected_work):
@@ -50,13 +43,7 @@ def _batches(work: dict[int, Any]) -> list[list[int]]:
     return batches
 
 
-def solve_on_worker(problems: list[tuple[Any, Solver, Execution]], bound: bool) -> list[Any]:
+def solve_on_worker(runs: list[Run], bound: bool) -> list[Any]:
     """Return the results or errors of a batch that is solved on one thread."""
-    found: list[Any] = []
     with threads.single_threaded():
-        for problem, solver, execution in problems:
-            try:
-                found.append(core.solve(problem, solver, execution, bound=bound))
-            except Exception as error:
-                found.append(error)
-    return found
+        return [solve_or_error(run, bound) for run in runs]

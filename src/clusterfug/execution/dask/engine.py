@@ -16,6 +16,7 @@ from distributed.client import ClosedClientError, FutureCancelledError, FuturesC
 from distributed.comm.core import CommClosedError
 
 from clusterfug.execution import threads
+from clusterfug.execution.sharded.engine import Engine
 
 _CONNECT_SECONDS = 20  # time to wait for a scheduler, and for its first worker
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
@@ -27,7 +28,7 @@ class WorkersDiedError(ConnectionError):
     """Every worker that ran a task died."""
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """Runs tasks on the workers of a client. Values that are lost with a worker are computed again."""
 
     def __init__(self, client: distributed.Client) -> None:
@@ -51,8 +52,7 @@ class DaskEngine:
     def compute(self, delayed: list[Any]) -> list[distributed.Future]:
         """Compute delayed values of dask; they stay on the workers."""
         with self._explained():
-            futures: list[distributed.Future] = self._client.compute(delayed)
-            return futures
+            return self._client.compute(delayed)
 
     def value(self, submitted: distributed.Future) -> Any:
         with self._explained():

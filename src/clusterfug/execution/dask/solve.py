@@ -1,6 +1,7 @@
 """Execution on a dask cluster: shards are chunks of a dask array, or parts of files that workers read."""
 
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import dask.array
@@ -11,7 +12,7 @@ from clusterfug.execution.dask.engine import DaskEngine, connected
 from clusterfug.execution.jit import Progress
 from clusterfug.execution.plan import Execution
 from clusterfug.execution.sharded.checkpoint import digest
-from clusterfug.execution.sharded.solve import solve_files, solve_rows
+from clusterfug.execution.sharded.solve import solve_features, solve_rows
 from clusterfug.execution.sharded.source import max_items
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering
@@ -28,14 +29,14 @@ def execute(
             "dask.array.from_array(X)"
         )
     if problem.is_stored:
-        files = problem.X.absolute()  # workers may run in other folders
-        with connected(execution.client) as client:
-            return solve_files(replace(problem, X=files), solver, execution, DaskEngine(client), callback)
-    checks.rectangle(problem.X)
-    if np.isnan(problem.X.shape).any():
-        raise ValueError("X has chunks of unknown size: call X.compute_chunk_sizes() first")
+        problem = replace(problem, X=problem.X.absolute())  # workers may run in other folders
+    else:
+        checks.rectangle(problem.X)
+        if np.isnan(problem.X.shape).any():
+            raise ValueError("X has chunks of unknown size: call X.compute_chunk_sizes() first")
     with connected(execution.client) as client:
-        return _solve_array(problem, solver, execution, DaskEngine(client), callback)
+        solve = solve_features if problem.is_stored else _solve_array
+        return solve(problem, solver, execution, DaskEngine(client), callback)
 
 
 def _solve_array(
@@ -49,11 +50,8 @@ def _solve_array(
     most = max_items(X.shape[1], execution.memory_limit)
     chunks = X.rechunk({0: tuple(_split_sizes(X.chunks[0], most)), 1: -1})
     futures = engine.compute(list(chunks.to_delayed()[:, 0]))
-    stops = np.cumsum(chunks.chunks[0])
-    rows = [
-        (int(stop - size), int(stop), future)
-        for size, stop, future in zip(chunks.chunks[0], stops, futures, strict=True)
-    ]
+    spans = pairwise(accumulate(chunks.chunks[0], initial=0))
+    rows = [(*span, future) for span, future in zip(spans, futures, strict=True)]
     identity = ""
     if execution.checkpoint is not None:
         digests = engine.prefetch(engine.submit(digest, future) for future in futures)

@@ -85,7 +85,7 @@ def _submit_partners(engine: Engine, blocks: list[NodeBlock]) -> list[Any]:
 
 
 def find_partners(first: DenseProblem, second: DenseProblem | None = None) -> tuple[Neighbours, ...]:
-    """Return the partners of the nodes of one block in the block itself; or, of two, in the other one.
+    """Return the partners of a block's nodes in the same block; for two blocks, those in the other block.
 
     A partner that does not attract has cost -inf.
     """
@@ -135,14 +135,8 @@ def pack_components(heads: Ints, tails: Ints, n: int, max_nodes: int) -> Ints:
     size = np.ones(n, dtype=np.int64)
     has_edge = np.zeros(n, dtype=np.bool_)
     for e in range(heads.shape[0]):
-        a, b = heads[e], tails[e]
-        has_edge[a] = has_edge[b] = True
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
+        has_edge[heads[e]] = has_edge[tails[e]] = True
+        a, b = find_root(parent, heads[e]), find_root(parent, tails[e])
         if a != b and size[a] + size[b] <= max_nodes:
             if size[a] < size[b]:
                 a, b = b, a
@@ -151,11 +145,9 @@ def pack_components(heads: Ints, tails: Ints, n: int, max_nodes: int) -> Ints:
     pack = np.full(n, -1)
     count, last = 0, -1  # number of nodes in the last pack, and its index
     for i in range(n):
-        root = i
-        while parent[root] != root:
-            root = parent[root]
         if not has_edge[i]:
             continue
+        root = find_root(parent, i)
         if pack[root] < 0:
             if last < 0 or count + size[root] > max_nodes:
                 last += 1
@@ -164,3 +156,12 @@ def pack_components(heads: Ints, tails: Ints, n: int, max_nodes: int) -> Ints:
             pack[root] = last
         pack[i] = pack[root]
     return pack
+
+
+@kernel
+def find_root(parent: Ints, i: int) -> int:
+    """Return the root of the tree of a node, and halve the path to it."""
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i

@@ -88,8 +88,7 @@ class Checkpoint:
         """Return the labels of a shard or pool, if they were saved."""
         if self._folder is not None:
             with suppress(*_UNREADABLE):
-                labels: NDArray[np.int64] = np.load(self._folder / f"{name}.npy", allow_pickle=False)
-                return labels
+                return np.load(self._folder / f"{name}.npy", allow_pickle=False)
         return None
 
     def save_labels(self, name: str, labels: NDArray[np.int64]) -> None:

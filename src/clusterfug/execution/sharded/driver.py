@@ -5,20 +5,19 @@ run. A task that is lost can be repeated anywhere, since it needs only rows and 
 """
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress
 from clusterfug.execution.sharded import tasks
-from clusterfug.execution.sharded.block_joins import NodeBlock, join_blocks
+from clusterfug.execution.sharded.block_joins import Labels, NodeBlock, join_blocks
 from clusterfug.execution.sharded.checkpoint import Checkpoint, DriverState
 from clusterfug.execution.sharded.engine import CoroutineScheduler, Engine, TaskCoroutine, tree_reduce
-from clusterfug.execution.sharded.moves import MoveCandidates, ShardScores, decide_moves
+from clusterfug.execution.sharded.moves import Flags, MoveCandidates, ShardScores, decide_moves
 from clusterfug.execution.sharded.totals import ClusterTotals, add_terms, add_totals
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.refinement.budget import Budget
@@ -27,8 +26,6 @@ from clusterfug.result import compact
 
 _TOTALS_PER_TASK = 8  # totals of shards that one task adds
 _ACCEPTED_SHARES = (1.0, 0.5, 0.25, 0.0)  # of the moves of a round, tried in turn until inside grows
-
-Labels = NDArray[np.int64]
 
 
 class Shard(NamedTuple):
@@ -152,9 +149,7 @@ class Driver:
                 return self._pool_in_blocks(pool)
             return self._pool(submit, pool, tasks.solve_pool, *pool.take_nodes())
 
-        def join_last(parts: list[Pool]) -> Pool:
-            return join(parts, self.engine.submit_alone)
-
+        join_last = partial(join, submit=self.engine.submit_alone)
         prefetch = self.engine.prefetch
         root = tree_reduce(
             prefetch(leaves()), join, lambda part: part.size, self.max_items, join_last, prefetch
@@ -183,14 +178,13 @@ class Driver:
         blocks = []
         for origin, part in enumerate(pool.parts):
             slices = threads.slices(part.size, self.max_items)
-            if len(part.nodes) < len(slices):  # one task solved it, and it is large
-                (nodes,) = part.nodes
-                part.nodes = [self.engine.submit(DenseProblem.subset, nodes, some) for some in slices]
+            nodes, part.nodes = part.nodes, []
+            if len(nodes) < len(slices):  # one task solved it, and it is large
+                nodes = [self.engine.submit(DenseProblem.subset, nodes[0], some) for some in slices]
             blocks += [
-                NodeBlock(nodes, some.stop - some.start, origin)
-                for nodes, some in zip(part.nodes, slices, strict=True)
+                NodeBlock(block, some.stop - some.start, origin)
+                for block, some in zip(nodes, slices, strict=True)
             ]
-            part.nodes = []
 
         def solve() -> TaskCoroutine:
             labels = self.checkpoint.load_labels(pool.name)
@@ -229,16 +223,13 @@ class Driver:
 
     def _join_clusters(self, totals: list[Any], k: int) -> Labels:
         """Return labels of the k clusters by which those that gain from it are joined."""
-        labels: Labels
         if len(totals) == 1:
-            labels = self.engine.value(self.engine.submit_alone(tasks.join_clusters, totals[0]))
-            return labels
+            return self.engine.value(self.engine.submit_alone(tasks.join_clusters, totals[0]))
         blocks = [
             NodeBlock(nodes, part.stop - part.start)
             for nodes, part in zip(self._contracted(totals), threads.slices(k, self.max_items), strict=True)
         ]
-        labels = self._scheduler.start(join_blocks(self.engine, blocks, self.max_items))()
-        return labels
+        return self._scheduler.start(join_blocks(self.engine, blocks, self.max_items))()
 
     def _move_items(
         self, state: DriverState, evaluation: RunEvaluation
@@ -320,7 +311,7 @@ class Driver:
         state: DriverState,
         evaluation: RunEvaluation,
         proposed: Labels,
-        unsettled: NDArray[np.bool_],
+        unsettled: Flags,
         groups: list[Labels],
     ) -> tuple[DriverState, RunEvaluation]:
         """Apply all proposed moves, or a random part of them, such that inside grows."""
@@ -374,8 +365,7 @@ class Driver:
         def added(group: list[list[Any]]) -> list[Any]:
             return [self.engine.submit(add_totals, *parts) for parts in zip(*group, strict=True)]
 
-        totals: list[Any] = tree_reduce(of_shards(), added, limit=_TOTALS_PER_TASK)
-        return totals
+        return tree_reduce(of_shards(), added, limit=_TOTALS_PER_TASK)
 
     def _contracted(self, totals: list[Any]) -> list[Any]:
         return [self.engine.submit(ClusterTotals.contracted, block) for block in totals]

@@ -1,41 +1,46 @@
 """Engines run tasks: `LocalEngine` in this process, `execution.dask.engine.DaskEngine` on a cluster."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any
 
 from clusterfug.execution.sharded.spill import spilled
 
 
-class Engine(Protocol):
-    """Runs tasks. What `submit` returns stands for the value, also as an argument of another task."""
+class Engine(ABC):
+    """Runs tasks. What `submit` returns stands for the value, also as an argument of another task.
 
+    The methods with a body are for engines whose `submit` runs the task at once and returns its value.
+    """
+
+    @abstractmethod
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any: ...
 
     def submit_alone(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Submit a task that no other task runs beside, so it may use all cores of its machine."""
-        ...
+        return self.submit(function, *arguments)
 
     def split_pair(self, submitted: Any) -> tuple[Any, Any]:
         """Return the two values of a task that returns a pair."""
-        ...
+        return submitted
 
     def value(self, submitted: Any) -> Any:
         """Return the value of a task; waits until it is done."""
-        ...
+        return submitted
 
-    def done(self, submitted: Any) -> bool: ...
+    def done(self, submitted: Any) -> bool:
+        return True
 
-    def wait(self, submitted: list[Any]) -> None:
+    def wait(self, submitted: list[Any]) -> None:  # noqa: B027
         """Wait until one of the tasks is done."""
-        ...
 
     def prefetch(self, submitted: Iterable[Any]) -> Iterable[Any]:
         """Return the same tasks, all submitted before the first one is used if they run in parallel."""
-        ...
+        return submitted
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Runs every task in this process, as soon as it is submitted.
 
     With limited memory, large values are kept on disk until they are needed.
@@ -47,24 +52,6 @@ class LocalEngine:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         value = function(*arguments)
         return spilled(value) if self._limited else value
-
-    submit_alone = submit
-
-    def split_pair(self, submitted: Any) -> tuple[Any, Any]:
-        first, second = submitted
-        return first, second
-
-    def value(self, submitted: Any) -> Any:
-        return submitted
-
-    def done(self, submitted: Any) -> bool:
-        return True
-
-    def wait(self, submitted: list[Any]) -> None:
-        return None
-
-    def prefetch(self, submitted: Iterable[Any]) -> Iterable[Any]:
-        return submitted
 
 
 #: Yields lists of tasks, is sent the lists of their values, and returns a result.

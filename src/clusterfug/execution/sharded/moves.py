@@ -27,7 +27,6 @@ from clusterfug.refinement.feature_clusters import CLOCK, UNUSED, clusters_from_
 from clusterfug.refinement.feature_moves import apply_listed_moves, move_rounds, move_to_best
 
 Flags = NDArray[np.bool_]
-_FIELDS_PER_ITEM = CandidateLists._fields[:-1]
 
 
 class ShardScores(NamedTuple):
@@ -95,7 +94,7 @@ def select_candidates(problem: DenseProblem, scores: ShardScores, all_in_changed
     # An item outside changed clusters is attracted to no unscored cluster more than to its own.
     lists = lists._replace(bar=np.where(in_changed, lists.bar, np.maximum(lists.bar, lists.stay)))
     items = np.flatnonzero((max_gains(lists) > tolerances) | (in_changed & all_in_changed))
-    lists = lists._replace(**{name: getattr(lists, name)[items] for name in _FIELDS_PER_ITEM})
+    lists = CandidateLists._make([*(array[items] for array in lists[:-1]), lists.scored])
     return MoveCandidates(items, problem.subset(items), labels[items].astype(np.int64), lists)
 
 
@@ -111,12 +110,8 @@ def decide_moves(
     totals = add_totals(*parts) if len(parts) > 1 else parts[0]
     ids = totals.ids
     labels = np.searchsorted(ids, np.concatenate([part.labels for part in candidates]))
-    lists = empty_candidate_lists(problem.n)._replace(
-        **{
-            name: np.concatenate([getattr(part.lists, name) for part in candidates])
-            for name in _FIELDS_PER_ITEM
-        }
-    )
+    per_item = zip(*(part.lists[:-1] for part in candidates), strict=True)
+    lists = CandidateLists._make([*map(np.concatenate, per_item), np.zeros(1, dtype=np.int64)])
     lists.ids[:] = np.searchsorted(ids, lists.ids)
     clusters = with_spare_slots(clusters_from_sums(problem, labels, totals.sums, totals.sizes, totals.mass))
     hidden_clusters = len(ids) < k

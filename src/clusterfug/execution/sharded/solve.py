@@ -17,7 +17,7 @@ from clusterfug.execution.sharded import tasks
 from clusterfug.execution.sharded.checkpoint import Checkpoint, digest
 from clusterfug.execution.sharded.driver import Driver, Shard
 from clusterfug.execution.sharded.engine import Engine, LocalEngine, tree_reduce
-from clusterfug.execution.sharded.source import FeatureFiles, max_items
+from clusterfug.execution.sharded.source import max_items
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering, Phase, number_by_first_appearance
@@ -33,16 +33,13 @@ def execute(
     engine = LocalEngine(execution.memory_limit is not None)
     if isinstance(problem, DenseProblem):
         return _solve_dense(problem, solver, execution, engine, callback)
-    if problem.is_stored:
-        return solve_files(problem, solver, execution, engine, callback)
-    if problem.is_prepared:
-        problem = replace(problem, preprocessing=AS_GIVEN)
-    X = checks.numeric("X", checks.on_host(problem.X))
-    checks.rectangle(X)
-    parts = threads.slices(len(X), max_items(X.shape[1], execution.memory_limit))
-    rows = [(part.start, part.stop, X[part]) for part in parts]
-    identity = "" if execution.checkpoint is None else digest(X)
-    return solve_rows(rows, problem, solver, execution, engine, identity, callback)
+    if not problem.is_stored:
+        if problem.is_prepared:
+            problem = replace(problem, preprocessing=AS_GIVEN)
+        X = checks.numeric("X", checks.on_host(problem.X))
+        checks.rectangle(X)
+        problem = replace(problem, X=X)
+    return solve_features(problem, solver, execution, engine, callback)
 
 
 def _solve_dense(
@@ -61,18 +58,22 @@ def _solve_dense(
     return solve_shards(shards, problem.d, solver, execution, engine, settings, callback)
 
 
-def solve_files(
+def solve_features(
     problem: FeatureProblem,
     solver: Solver,
     execution: Execution,
     engine: Engine,
     callback: Progress | None,
 ) -> Clustering:
-    """Solve a problem whose features are in files; tasks read the parts that they need."""
-    files: FeatureFiles = problem.X
-    parts = threads.slices(files.n, max_items(files.d, execution.memory_limit))
-    rows = [(part.start, part.stop, files.rows(part.start, part.stop)) for part in parts]
-    return solve_rows(rows, problem, solver, execution, engine, files.identity, callback)
+    """Solve a problem whose features are an array, or in files that tasks read in parts."""
+    X = problem.X
+    identity = ""
+    if execution.checkpoint is not None:
+        identity = X.identity if problem.is_stored else digest(X)
+    n, d = problem.shape
+    parts = threads.slices(n, max_items(d, execution.memory_limit))
+    rows = [(part.start, part.stop, X[part]) for part in parts]
+    return solve_rows(rows, problem, solver, execution, engine, identity, callback)
 
 
 def solve_rows(
@@ -90,30 +91,23 @@ def solve_rows(
     costs = problem.costs
     if isinstance(costs, Alpha):
         costs = Alpha(checks.per_item("alpha", costs.alpha, n), costs.prefer)
-
-    def weight_of(items: slice) -> Any:
-        return None if weight is None else weight[items]
-
-    mean = None
-    if problem.preprocessing.center:
-        sums = (
-            engine.submit(tasks.sum_shard, part, start, weight_of(slice(start, stop)))
-            for start, stop, part in rows
-        )
-        total = engine.value(tree_reduce(sums, lambda group: engine.submit(np.add, *group)))
-        mean = total / (n if weight is None else weight.sum())
+    metric = problem.preprocessing.metric
     shards = []
     for start, stop, part in rows:
         items = slice(start, stop)
-        recipe = tasks.Recipe(
-            start, costs.of_items(items), weight_of(items), problem.preprocessing.metric, mean
-        )
+        weight_of_items = None if weight is None else weight[items]
+        recipe = tasks.Recipe(start, costs.of_items(items), weight_of_items, metric)
         shards.append(Shard(start, stop, part, recipe))
+    if problem.preprocessing.center:
+        sums = (engine.submit(tasks.sum_shard, shard.rows, shard.recipe) for shard in shards)
+        total = engine.value(tree_reduce(sums, lambda group: engine.submit(np.add, *group)))
+        mean = total / (n if weight is None else weight.sum())
+        shards = [shard._replace(recipe=shard.recipe._replace(mean=mean)) for shard in shards]
     settings = {
         "features": identity,
         "costs": digest(costs.name, *vars(costs).values()),
         "weights": digest(weight),
-        "metric": problem.preprocessing.metric,
+        "metric": metric,
         "center": problem.preprocessing.center,
     }
     return solve_shards(shards, d, solver, execution, engine, settings, callback)

@@ -3,7 +3,7 @@
 `api.py` and the command line make `FeatureFiles` of paths; tasks read `FileRows`.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,13 +65,13 @@ class FeatureFiles:
 
     def __init__(self, where: Any) -> None:
         self.paths = _paths(where)
-        self._ends, self.n, self.d = [], 0, 0
+        self._bounds, self.n, self.d = [0], 0, 0  # each file has the items between two bounds
         for path in self.paths:
             rows, d = _shape(path)
             if self.d not in (0, d):
                 raise ValueError(f"{path} has {d} columns, but {self.paths[0]} has {self.d}")
             self.n, self.d = self.n + rows, d
-            self._ends.append(self.n)
+            self._bounds.append(self.n)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,18 +87,17 @@ class FeatureFiles:
         """Return the same files with absolute paths, for processes in other folders."""
         return FeatureFiles([path.absolute() for path in self.paths])
 
-    def rows(self, start: int, stop: int) -> FileRows:
-        """Return rows start..stop-1 of all files, to be read later."""
+    def __getitem__(self, items: slice) -> FileRows:
+        """Return consecutive rows, to be read later."""
+        start, stop, _ = items.indices(self.n)
         pieces = []
-        for at in range(bisect_right(self._ends, start), len(self.paths)):
-            begin = self._ends[at - 1] if at else 0
-            if begin >= stop:
-                break
-            pieces.append((self.paths[at], max(start, begin) - begin, min(stop, self._ends[at]) - begin))
+        for at in range(bisect_right(self._bounds, start) - 1, bisect_left(self._bounds, stop)):
+            first, end = self._bounds[at : at + 2]
+            pieces.append((self.paths[at], max(start, first) - first, min(stop, end) - first))
         return FileRows(tuple(pieces), self.d)
 
     def read(self) -> NDArray[Any]:
-        return self.rows(0, self.n).read()
+        return self[:].read()
 
     @property
     def label_names(self) -> list[str]:
@@ -115,7 +114,7 @@ class FeatureFiles:
         """Write a new folder with a .parquet file of labels for each of the files, all or none of them."""
         with files.complete_folder(folder) as part:
             for name, labels_of_file in zip(
-                self.label_names, np.split(labels, self._ends[:-1]), strict=True
+                self.label_names, np.split(labels, self._bounds[1:-1]), strict=True
             ):
                 write_labels(part / name, labels_of_file, settings)
 

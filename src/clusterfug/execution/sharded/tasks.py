@@ -54,9 +54,9 @@ def _read(rows: Any, start: int) -> NDArray[Any]:
     return rows.read() if isinstance(rows, FileRows) else checks.features(rows, first=start)
 
 
-def sum_shard(rows: Any, start: int, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def sum_shard(rows: Any, recipe: Recipe) -> NDArray[np.float64]:
     """Return the (weighted) sum of the rows of a shard."""
-    return sum_feature(_read(rows, start), weight)
+    return sum_feature(_read(rows, recipe.start), recipe.weight)
 
 
 def solve_shard(known: Any, rows: Any, recipe: Recipe) -> tuple[NDArray[np.int64], DenseProblem]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints
+from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.problems.dense import DenseProblem
 
 
@@ -58,10 +58,7 @@ class ClusterTotals(NamedTuple):
 
     def contracted(self) -> DenseProblem:
         """Return the contracted problem, whose items are the clusters."""
-        features = np.ascontiguousarray(self.sums[:, :-1])
-        return DenseProblem.from_rows(
-            ExtendedRows(features, self.sums[:, -1].copy(), np.ones(len(features)), self.signature)
-        )
+        return DenseProblem.from_sums(self.sums, self.signature)
 
     def select(self, ids: NDArray[np.int64]) -> "ClusterTotals":
         """Return the totals of those of the given clusters that are among these."""
