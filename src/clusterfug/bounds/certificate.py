@@ -9,11 +9,10 @@ amounts, and the residuals of the pairs that they touch; residuals and triangles
 
 import math
 import re
-import time
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -127,8 +126,7 @@ class LowerBound:
         """Return the bound that `save` wrote."""
         try:
             with np.load(path, allow_pickle=False) as file:
-                names = ("pairs", "residual", "triangles", "amounts")
-                certificate = Certificate(*(file[name] for name in names))
+                certificate = Certificate(*(file[field.name] for field in fields(Certificate)))
                 value, rounding, seconds = (float(file[x]) for x in ("value", "rounding", "seconds"))
                 return cls(value, rounding, str(file["method"]), certificate, seconds)
         except (KeyError, ValueError, TypeError, EOFError, BadZipFile, zlib.error) as error:
@@ -137,37 +135,19 @@ class LowerBound:
             ) from error
 
 
-class CertifiedSum(NamedTuple):
-    """What a certificate proves."""
+def add_up(certificate: Certificate, found: Repulsion) -> tuple[float, float, NDArray[np.float64]]:
+    """Return the sum of the negative residuals, an upper bound on its rounding error, and the residuals.
 
-    value: float  # sum of the negative residuals: no objective is below value - error
-    error: float  # upper bound on the rounding error of the value
-    residual: NDArray[np.float64]
-
-
-def add_up(certificate: Certificate, found: Repulsion) -> CertifiedSum:
-    """Return the sum that the triangles prove, given the costs of all pairs."""
+    No objective is below the sum less the error.
+    """
     change, error = certificate.changes()
     residual = found.aside + change
     error += 4 * _EPSILON * np.abs(found.aside)
     value = found.total + float(np.minimum(residual, 0.0).sum())
-    return CertifiedSum(value, found.error + float(error.sum()) + 64 * _EPSILON * abs(value), residual)
+    return value, found.error + float(error.sum()) + 64 * _EPSILON * abs(value), residual
 
 
-def certified(
-    problem: Problem, certificate: Certificate, method: str, begin: float, progress: Progress | None
-) -> LowerBound:
-    """Return the bound of a certificate whose residuals are not computed yet.
-
-    Twice the rounding error is subtracted: for the bound, and for the objective it is compared with.
-    """
-    value, error, residual = add_up(certificate, problem.repulsion(certificate.pairs, progress))
-    certificate = replace(certificate, residual=residual)
-    value = _rounded_up(problem, value - 2 * error)
-    return LowerBound(value, 2 * error, method, certificate, time.perf_counter() - begin)
-
-
-def _rounded_up(problem: Problem, value: float) -> float:
+def rounded_up(problem: Problem, value: float) -> float:
     """Return the bound, rounded up to an integer if all objectives of the problem are integers."""
     return float(math.ceil(value)) if problem.has_whole_costs else value
 
@@ -181,9 +161,8 @@ def verify(problem: Problem, bound: LowerBound, progress: Progress | None = None
         raise ValueError(f"a bound of {bound.method} has no certificate: there is nothing to add up")
     if not np.isfinite(bound.value) or not certificate.is_sound(problem.n):
         return False
-    found = problem.repulsion(certificate.pairs, progress)
-    value, error, residual = add_up(certificate, found)
+    value, error, residual = add_up(certificate, problem.repulsion(certificate.pairs, progress))
     tolerance = 4 * (problem.pair_errors(certificate.pairs) + certificate.changes()[1])
     adds_up = np.all(np.abs(residual - certificate.residual) <= tolerance)
     rounding_is_true = 0 <= bound.rounding <= 2.001 * error
-    return bool(adds_up) and rounding_is_true and bound.value <= _rounded_up(problem, value - error)
+    return bool(adds_up) and rounding_is_true and bound.value <= rounded_up(problem, value - error)

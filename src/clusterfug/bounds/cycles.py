@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug.bounds.packing import Packer
 from clusterfug.execution.jit import kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.problems.graph import GraphProblem, by_node
@@ -29,27 +30,22 @@ class Arcs(NamedTuple):
     pairs: Ints
 
 
-class CyclePacker:
-    """Cycles of a graph packed so far, as triangles; see `packing.TrianglePacker`."""
+class CyclePacker(Packer):
+    """Cycles of a graph, as triangles."""
 
     def __init__(self, graph: GraphProblem, max_triangles: int) -> None:
-        largest = np.abs(graph.costs).max(initial=0.0)
-        self.unit = float(2.0 ** np.frexp(largest)[1])
-        self._n, self._max_triangles = graph.n, max_triangles
-        self.pairs = graph.edges.astype(np.int32)
-        self.costs = (graph.costs / self.unit).astype(np.float32)
-        self.triangles = np.empty((0, 3), dtype=np.int32)
-        self.amounts = np.empty(0, dtype=np.float32)
-        self.residual = self.costs.copy()
-        attractive = self.costs[self.costs > 0]
-        self.attraction = float(attractive.mean(dtype=np.float64)) if len(attractive) else 0.0
+        unit = float(2.0 ** np.frexp(np.abs(graph.costs).max(initial=0.0))[1])
+        costs = (graph.costs / unit).astype(np.float32)
+        super().__init__(unit, costs.copy(), graph.edges, costs, max_triangles)
+        self._n = graph.n
 
     def pack(self, over: Callable[[], bool]) -> float:
-        """Pack cycles until none is left or the time is over; return by how much the bound rises."""
-        arcs = self._arcs()
+        attractive = np.flatnonzero(self.residual > 0)
+        starts, ends, numbers = by_node(self.pairs[attractive], self._n)
+        arcs = Arcs(starts, ends, attractive[numbers])
         gain = 0.0
         cycles: list[tuple[NDArray[Any], NDArray[Any]]] = []  # nodes of paths, -1 beyond the end; amounts
-        room = self._max_triangles - len(self.amounts)
+        room = self.max_triangles - len(self.amounts)
         for longest in PATH_LENGTHS:
             at = 0
             while at < len(self.pairs) and room > 0 and not over():
@@ -61,19 +57,12 @@ class CyclePacker:
                 room -= found * (longest - 1)
         for paths, amounts in cycles:
             self._triangulate(paths, amounts)
-        self.residual = np.append(
-            self.residual, np.zeros(len(self.pairs) - len(self.residual), dtype=np.float32)
-        )
+        chords = np.zeros(len(self.pairs) - len(self.residual), dtype=np.float32)
+        self.residual = np.append(self.residual, chords)
         return gain
 
     def settle(self, residual: Floats) -> None:
-        """Set the residual costs of all pairs."""
         self.residual = residual.copy()
-
-    def _arcs(self) -> Arcs:
-        attract = np.flatnonzero(self.residual > 0)
-        starts, ends, numbers = by_node(self.pairs[attract], self._n)
-        return Arcs(starts, ends, attract[numbers])
 
     def _triangulate(self, paths: NDArray[Any], amounts: NDArray[Any]) -> None:
         """Add the triangles that cycles are cut into."""

@@ -5,9 +5,12 @@ to the third raises the bound by it. `TrianglePacker` keeps the residual costs o
 pairs that triangles touch.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clusterfug.contraction.matrix import mirror
 from clusterfug.execution import threads
@@ -22,8 +25,8 @@ _WORK = 100_000_000  # costs read before a kernel returns to Python
 _TRIANGLES_PER_CALL = 1 << 20
 
 
-class TrianglePacker:
-    """Triangles packed so far among the items of a problem. Costs and amounts are multiples of `unit`.
+class Packer(ABC):
+    """Triangles packed so far. Costs and amounts are multiples of `unit`.
 
     Attributes
     ----------
@@ -31,35 +34,49 @@ class TrianglePacker:
     costs : (m,)
     triangles : (t, 3), the pair that is raised and two that are lowered
     amounts : (t,)
+    attraction : mean of the costs that attract
     """
 
-    def __init__(self, problem: DenseProblem, max_triangles: int) -> None:
-        costs, self.unit = scaled_costs(problem)
-        n = problem.n
-        self.residual = costs
-        self._numbers = np.full((n, n), -1, dtype=np.int32)  # of pairs i < j
-        self._max_triangles = max_triangles
-        self.pairs = np.empty((0, 2), dtype=np.int32)
-        self.costs = np.empty(0, dtype=costs.dtype)
+    def __init__(
+        self, unit: float, residual: Floats, pairs: NDArray[Any], costs: Floats, max_triangles: int
+    ) -> None:
+        self.unit, self.residual, self.max_triangles = unit, residual, max_triangles
+        self.pairs, self.costs = pairs.astype(np.int32), costs
         self.triangles = np.empty((0, 3), dtype=np.int32)
         self.amounts = np.empty(0, dtype=costs.dtype)
-        attractive = costs[costs > 0]
-        self.attraction = float(attractive.mean(dtype=np.float64)) if len(attractive) else 0.0
-        self._limits = _limits(self.attraction, float(attractive.sum(dtype=np.float64)) / 2, max_triangles)
+        attractive = residual[residual > 0]
+        self.total_attraction = float(attractive.sum(dtype=np.float64))
+        self.attraction = self.total_attraction / max(1, len(attractive))
 
+    @abstractmethod
     def pack(self, over: Callable[[], bool]) -> float:
         """Pack triangles until none is left or the time is over; return by how much the bound rises."""
+
+    @abstractmethod
+    def settle(self, residual: Floats) -> None:
+        """Set the residual costs of the touched pairs."""
+
+
+class TrianglePacker(Packer):
+    """Triangles among the items of a dense problem."""
+
+    def __init__(self, problem: DenseProblem, max_triangles: int) -> None:
+        costs, unit = scaled_costs(problem)
+        super().__init__(unit, costs, np.empty((0, 2)), np.empty(0, dtype=costs.dtype), max_triangles)
+        self._numbers = np.full(costs.shape, -1, dtype=np.int32)  # of pairs i < j
+        self._limits = _limits(self.attraction, self.total_attraction / 2, max_triangles)
+
+    def pack(self, over: Callable[[], bool]) -> float:
         limits, self._limits = self._limits, [(0.0, np.inf)]
         return sum(self._pass(least, cap, over) for least, cap in limits)
 
     def settle(self, residual: Floats) -> None:
-        """Set the residual costs of the touched pairs."""
         write_residuals(self.residual, self.pairs, residual)
 
     def _pass(self, least: float, cap: float, over: Callable[[], bool]) -> float:
         """Visit all nodes once and pack amounts from `least` to `cap`; return the gain of the bound."""
         n = len(self.residual)
-        room = self._max_triangles - len(self.amounts)
+        room = self.max_triangles - len(self.amounts)
         chunks = [(self.pairs, self.costs, self.triangles, self.amounts)]
         gain, node, m = 0.0, 0, len(self.pairs)
         while node < n and room > 0 and not over():

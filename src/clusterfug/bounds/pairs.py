@@ -64,7 +64,7 @@ def _sums_of_rows(
 
 
 def graph_repulsion(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:
-    """Return the same of a graph, in which pairs that are not joined by an edge cost 0."""
+    """Return the sum of all negative edge costs except those of `pairs`, and the costs of `pairs`."""
     keys = graph.edges[:, 0] * graph.n + graph.edges[:, 1]
     wanted = pairs[:, 0].astype(np.int64) * graph.n + pairs[:, 1]
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

@@ -6,7 +6,7 @@ all groups together are a certificate.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from clusterfug.bounds.ascent import ascend, incidence
 from clusterfug.bounds.certificate import Certificate
 from clusterfug.bounds.cycles import CyclePacker
 from clusterfug.bounds.groups import groups_of
-from clusterfug.bounds.packing import TrianglePacker
+from clusterfug.bounds.packing import Packer, TrianglePacker
 from clusterfug.execution.jit import Progress
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.graph import GraphProblem
@@ -29,20 +29,6 @@ MIN_GAIN_SHARE = 1e-3  # packing ends after `PATIENCE` rounds that together rais
 PATIENCE = 4
 
 Packed = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]  # pairs, triangles, amounts
-
-
-class Packer(Protocol):
-    """Triangles packed so far; see `packing.TrianglePacker`."""
-
-    pairs: NDArray[np.int32]
-    costs: NDArray[Any]
-    triangles: NDArray[np.int32]
-    amounts: NDArray[Any]
-    attraction: float
-    unit: float
-
-    def pack(self, over: Callable[[], bool]) -> float: ...
-    def settle(self, residual: NDArray[Any]) -> None: ...
 
 
 def pack_features(
@@ -87,7 +73,9 @@ def pack_and_ascend(packer: Packer, over: Callable[[], bool]) -> Packed:
         given = incidence(packer.costs, packer.triangles)
         residual = ascend(given, packer.amounts, cut, packer.attraction, over)
         packer.settle(residual)
-        value = _gain(packer.costs, residual) + packer.pack(over)
+        before = np.minimum(packer.costs, 0).sum(dtype=np.float64)
+        after = np.minimum(residual, 0).sum(dtype=np.float64)
+        value = float(after - before) + packer.pack(over)
         if value > best:
             best, kept = value, (packer.triangles, packer.amounts.copy())
         quiet += 1
@@ -97,29 +85,17 @@ def pack_and_ascend(packer: Packer, over: Callable[[], bool]) -> Packed:
     return packer.pairs, triangles, packer.unit * amounts.astype(np.float64)
 
 
-def _gain(costs: NDArray[Any], residual: NDArray[Any]) -> float:
-    """Return by how much the residual costs raise the bound."""
-    after, before = np.minimum(residual, 0), np.minimum(costs, 0)
-    return float(after.sum(dtype=np.float64) - before.sum(dtype=np.float64))
-
-
 def merged(found: list[Packed], n: int) -> Certificate:
     """Return the certificate of the triangles of all groups, without its residuals."""
-    pairs, triangles, amounts = [], [], []
-    named = 0
-    for of_group, some, by in found:
-        used = by > 0
-        touched = np.zeros(len(of_group), dtype=np.bool_)
-        touched[some[used]] = True
-        number = np.cumsum(touched, dtype=np.int32) + np.int32(named - 1)
-        pairs.append(of_group[touched])
-        triangles.append(number[some[used]])
-        amounts.append(by[used])
-        named += len(pairs[-1])
-    all_pairs = np.concatenate(pairs)
-    order = np.argsort(all_pairs[:, 0].astype(np.int64) * n + all_pairs[:, 1])
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return Certificate(
-        all_pairs[order], np.zeros(len(order)), rank[np.concatenate(triangles)], np.concatenate(amounts)
-    )
+    starts = accumulate((len(part[0]) for part in found), initial=0)
+    pairs = np.concatenate([part[0] for part in found])
+    triangles = np.concatenate([part[1] + start for part, start in zip(found, starts, strict=False)])
+    amounts = np.concatenate([part[2] for part in found])
+    used = amounts > 0
+    touched = np.zeros(len(pairs), dtype=np.bool_)
+    touched[triangles[used]] = True
+    order = np.flatnonzero(touched)
+    order = order[np.argsort(pairs[order, 0].astype(np.int64) * n + pairs[order, 1])]
+    number = np.empty(len(pairs), dtype=np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    return Certificate(pairs[order], np.zeros(len(order)), number[triangles[used]], amounts[used])

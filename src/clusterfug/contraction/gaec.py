@@ -170,13 +170,6 @@ def has_current_cost(graph: GraphContraction, heap: EdgeHeap, at: int) -> bool:
 
 
 @kernel
-def has_current_items(graph: GraphContraction, heap: EdgeHeap, at: int) -> bool:
-    """Return whether an entry has the present lowest items of the ends of its edge."""
-    low, high = lowest_items(graph, heap.edges[at])
-    return heap.low[at] == low and heap.high[at] == high
-
-
-@kernel
 def is_tied(graph: GraphContraction, heap: EdgeHeap) -> bool:
     """Return whether another entry has the same cost as the first."""
     size = graph.counts[HEAP_SIZE]
@@ -189,9 +182,10 @@ def drop_stale(graph: GraphContraction, heap: EdgeHeap) -> None:
     size = graph.counts[HEAP_SIZE]
     kept = 0
     for at in range(size):
-        if has_current_cost(graph, heap, at) and (
-            graph.counts[N_OUTDATED] > 0 or has_current_items(graph, heap, at)
-        ):
+        if not has_current_cost(graph, heap, at):
+            continue
+        low, high = lowest_items(graph, heap.edges[at])
+        if graph.counts[N_OUTDATED] > 0 or (heap.low[at] == low and heap.high[at] == high):
             swap_entries(heap, at, kept)
             kept += 1
     graph.counts[HEAP_SIZE] = kept
@@ -220,15 +214,14 @@ def move_edges(graph: GraphContraction, heap: EdgeHeap, source: int, target: int
         if graph.ends[e, 0] >= 0:
             other = graph.ends[e, 1 - side]
             remove_pair(graph, source, other)
-            parallel = edge_between(graph, target, other)
-            if parallel >= 0:
+            parallel = add_pair(graph, target, other, e)
+            if parallel != e:
                 graph.costs[parallel] += graph.costs[e]
                 graph.ends[e, 0] = -1
                 graph.degree[other] -= 1
                 e = parallel
             else:
                 graph.ends[e, side] = target
-                add_pair(graph, target, other, e)
                 graph.following[half] = graph.head[target]
                 graph.head[target] = half
                 graph.degree[target] += 1
@@ -322,18 +315,14 @@ def position_of(graph: GraphContraction, key: np.int64) -> np.int64:
 
 
 @kernel
-def edge_between(graph: GraphContraction, a: int, b: int) -> int:
-    """Return the edge between two slots, -1 if there is none."""
-    at = position_of(graph, key_of(graph, a, b))
-    return graph.edges[at] if graph.keys[at] >= 0 else -1
-
-
-@kernel
-def add_pair(graph: GraphContraction, a: int, b: int, e: int) -> None:
+def add_pair(graph: GraphContraction, a: int, b: int, e: int) -> int:
+    """Return the edge between two slots; if there is none yet, it is edge e from now on."""
     key = key_of(graph, a, b)
     at = position_of(graph, key)
-    graph.keys[at] = key
-    graph.edges[at] = e
+    if graph.keys[at] < 0:
+        graph.keys[at] = key
+        graph.edges[at] = e
+    return graph.edges[at]
 
 
 @kernel

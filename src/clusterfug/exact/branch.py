@@ -120,16 +120,16 @@ class BranchAndCut:
         clustering in the box is considered.
         """
         free = np.flatnonzero(box[0] < box[1])
-        branches = []
         if not len(free):
             self.consider(_components(self._square(box[0])))
-        else:
-            fractional = np.minimum(relaxed.x[free], 1 - relaxed.x[free])
-            pair = free[np.argmax(fractional * np.abs(self._program.weights[free]))]
-            for value in (0.0, 1.0):
-                lower, upper = box[0].copy(), box[1].copy()
-                lower[pair] = upper[pair] = value
-                branches.append(self._propagated(lower, upper))
+            return []
+        fractional = np.minimum(relaxed.x[free], 1 - relaxed.x[free])
+        pair = free[np.argmax(fractional * np.abs(self._program.weights[free]))]
+        branches = []
+        for value in (0.0, 1.0):
+            lower, upper = box[0].copy(), box[1].copy()
+            lower[pair] = upper[pair] = value
+            branches.append(self._propagated(lower, upper))
         return [branch for branch in branches if branch is not None]
 
     def _propagated(self, lower: PairValues, upper: PairValues) -> Box | None:

@@ -5,11 +5,8 @@ prices >= 0 give a bound, which is evaluated in float64 with a margin for roundi
 """
 
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, wait
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import combinations
-from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,8 +71,7 @@ class StarProgram:
             left = np.inf if deadline is None else deadline - time.perf_counter()
             if left <= 0:
                 break
-            task = partial(
-                linprog,
+            answer = _interruptible_linprog(
                 c=-self.weights / self._scale,
                 A_ub=self._rows,
                 b_ub=no_prices + 1.0,
@@ -83,7 +79,6 @@ class StarProgram:
                 method=method,
                 options={**_TOLERANCES, "time_limit": left},
             )
-            answer = _interruptible(task)
             if answer.status == 0:
                 prices = np.maximum(-self._scale * answer.ineqlin.marginals, 0.0)
                 return self._priced(np.clip(answer.x, lower, upper), prices, lower, upper)
@@ -100,21 +95,15 @@ class StarProgram:
         return Relaxation(x, float(bound + terms * np.finfo(np.float64).eps * magnitude), reduced)
 
 
-def _interruptible(task: Callable[[], Any]) -> Any:
-    """Return what the task returns; it runs in a thread of its own, while this one checks for Ctrl-C.
+def _interruptible_linprog(**arguments: Any) -> Any:
+    """Return what `linprog` returns; it runs in a thread of its own, while this one checks for Ctrl-C.
 
     HiGHS releases the GIL but cannot be stopped. After Ctrl-C it runs to its end, and only the end of the
     process waits for it: a C++ thread that outlives the interpreter would crash.
     """
-    future: Future[Any] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(task())
-        except BaseException as error:
-            future.set_exception(error)
-
-    Thread(target=work, daemon=False).start()
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(linprog, **arguments)
+    pool.shutdown(wait=False)
     while not future.done():
         threads.check_stop()
         wait([future], _POLL_SECONDS)

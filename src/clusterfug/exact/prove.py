@@ -26,14 +26,8 @@ class Proof(NamedTuple):
 def prove(costs: NDArray[np.float64], labels: NDArray[np.int64], *, deadline: float | None = None) -> Proof:
     """Return labels improved until no clustering has a smaller objective, or until the deadline.
 
-    Parameters
-    ----------
-    costs : float64 array of shape (n, n)
-        Symmetric; the diagonal does not matter.
-    labels : int64 array of shape (n,)
-        A good clustering to start from.
-    deadline : float, optional
-        On the clock of ``time.perf_counter()``.
+    The costs are symmetric; their diagonal does not matter. The deadline is on the clock of
+    ``time.perf_counter()``.
     """
     n = len(costs)
     i, j = np.triu_indices(n, 1)

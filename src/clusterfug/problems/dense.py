@@ -313,9 +313,10 @@ class DenseProblem(Problem):
 
     def partners(self, progress: Progress | None = None) -> "Neighbours":
         """Neighbour graph: the most attractive partners of every item."""
-        from clusterfug.refinement.feature_moves import feature_partners
+        from clusterfug.neighbours.exact import exact_neighbours
+        from clusterfug.refinement.feature_moves import N_NEIGHBOURS
 
-        return feature_partners(self, progress)
+        return exact_neighbours(self, N_NEIGHBOURS, progress)
 
     def first_moves(
         self, partners: "Neighbours", rng: np.random.Generator | None = None

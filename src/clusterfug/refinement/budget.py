@@ -7,24 +7,14 @@ from clusterfug.execution import threads
 
 
 class Budget:
-    """Time limit and maximum number of iterations, both unlimited by default.
+    """Time limit in seconds from now and maximum number of iterations, both unlimited by default.
 
-    Parameters
-    ----------
-    time_limit : float, optional
-        Seconds from now.
-    max_iter : int, optional
-        Number of iterations.
-    inside_bound : float, default=inf
-        Upper bound on the total cost inside the clusters of any clustering. A search that reaches it has
-        found an optimum and may stop.
+    `inside_bound` is an upper bound on the total cost inside the clusters of any clustering: a search that
+    reaches it has found an optimum and may stop.
     """
 
     def __init__(
-        self,
-        time_limit: float | None = None,
-        max_iter: int | None = None,
-        inside_bound: float = math.inf,
+        self, time_limit: float | None = None, max_iter: int | None = None, inside_bound: float = math.inf
     ) -> None:
         self.inside_bound = inside_bound
         self._start = time.perf_counter()

@@ -92,7 +92,7 @@ def _score_slots(
     slots: NDArray[np.int64],
     exact: bool,
 ) -> None:
-    """The same for at most _BLOCK_CLUSTERS slots."""
+    """Score items against the clusters in at most _BLOCK_CLUSTERS slots."""
     rows, d, magnitudes = problem.rows, problem.d, clusters.magnitudes
     sums = clusters.sums[slots]
     lengths = np.sqrt(np.einsum("cd,cd->c", sums[:, :d], sums[:, :d]))

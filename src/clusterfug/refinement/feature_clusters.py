@@ -51,20 +51,9 @@ class FeatureClusterState(NamedTuple):
 def singleton_clusters(problem: DenseProblem) -> FeatureClusterState:
     """State in which every item is a singleton in the slot of its index, without sums."""
     n = problem.n
-    own, magnitudes = problem.own_costs
-    return FeatureClusterState(
-        labels=np.arange(n),
-        sums=np.empty((n, problem.d + 1)),
-        summed=np.zeros(n, dtype=np.bool_),
-        sizes=np.ones(n, dtype=np.int64),
-        mass=magnitudes.copy(),
-        changed=np.zeros(n, dtype=np.int64),
-        evaluated=np.full(n, -1),
-        own=own,
-        magnitudes=magnitudes,
-        unused=np.empty(n, dtype=np.int64),
-        counts=np.zeros(2, dtype=np.int64),
-    )
+    sums, sizes = np.empty((n, problem.d + 1)), np.ones(n, dtype=np.int64)
+    state = clusters_from_sums(problem, np.arange(n), sums, sizes, problem.own_costs[1].copy())
+    return state._replace(summed=np.zeros(n, dtype=np.bool_))
 
 
 def clusters_of(problem: DenseProblem, labels: NDArray[np.int64]) -> FeatureClusterState:

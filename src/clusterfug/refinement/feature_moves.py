@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.execution import threads
-from clusterfug.execution.jit import Progress, kernel
-from clusterfug.neighbours.exact import Neighbours, exact_neighbours
+from clusterfug.execution.jit import kernel
+from clusterfug.neighbours.exact import Neighbours
 from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints, query_of_item
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.refinement.budget import Budget
@@ -44,11 +44,6 @@ _WORK_PER_CALL = 50_000_000  # multiplications per kernel call: a fraction of a 
 _MAX_FIRST_PASSES = 8  # passes along the neighbour graph
 _MAX_PASSES = 4  # passes over the items between two scorings
 _MIN_MOVED_SHARE = 0.002  # a pass that moves a smaller share of the items is the last
-
-
-def feature_partners(problem: DenseProblem, progress: Progress | None = None) -> Neighbours:
-    """Neighbour graph of the items, for `first_feature_moves`."""
-    return exact_neighbours(problem, N_NEIGHBOURS, progress)
 
 
 def first_feature_moves(
@@ -106,17 +101,11 @@ def move_rounds(
     """Alternate moves to listed clusters and scoring of the clusters that changed, until no item gains.
 
     Returns True if the clusters are move-optimal, False if the time ran out, or if there was no unused slot
-    left for a new cluster.
+    left for a new cluster. Clusters and (scored) lists are updated in place.
 
-    Parameters
-    ----------
-    problem, clusters, lists, budget
-        The lists are scored. Clusters and lists are updated in place.
-    elsewhere : array, optional
-        Contribution of items that are not in the problem to the sums of the clusters.
-    hidden_clusters : bool, default=False
-        There are clusters that are known only through the bounds in the lists. Then the function returns
-        False as soon as these bounds do not exclude an improving move.
+    `elsewhere` is the contribution of items that are not in the problem to the sums of the clusters. If
+    there are hidden clusters, known only through the bounds in the lists, the function returns False as
+    soon as these bounds do not exclude an improving move.
     """
     all_items = np.arange(problem.n)
     while not budget.over():

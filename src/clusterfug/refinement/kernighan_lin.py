@@ -47,7 +47,11 @@ def kernighan_lin(part: Part) -> None:
                     and not join_if_gain(part, a, b, changed)
                 ):
                     two_way_chain(part, a, b, nodes, gains, changed)
-        climb_and_mark(part, changed)
+        before = part.labels.copy()
+        climb(part, 0)
+        for v in range(m):
+            if part.labels[v] != before[v]:
+                changed[before[v]] = changed[part.labels[v]] = True
 
 
 @kernel
@@ -58,16 +62,6 @@ def highest_costs(part: Part, a: int, highest: Floats) -> None:
         if part.labels[v] == a:
             for slot in part.slots[: part.counts[CLUSTERS]]:
                 highest[slot] = max(highest[slot], part.table[slot, v])
-
-
-@kernel
-def climb_and_mark(part: Part, changed: Ints) -> None:
-    """Hill climbing that marks the clusters it changes."""
-    before = part.labels.copy()
-    climb(part, 0)
-    for v in range(before.shape[0]):
-        if part.labels[v] != before[v]:
-            changed[before[v]] = changed[part.labels[v]] = True
 
 
 @kernel
@@ -87,22 +81,15 @@ def join_if_gain(part: Part, a: int, b: int, changed: Ints) -> bool:
 
 
 @kernel
-def two_way_chain(part: Part, a: int, b: int, nodes: Ints, gains: Floats, changed: Ints) -> bool:
-    """Apply the best prefix of a chain between cluster a and cluster b (a new one if b is ALONE).
-
-    Returns whether there was a prefix with a gain.
-    """
+def two_way_chain(part: Part, a: int, b: int, nodes: Ints, gains: Floats, changed: Ints) -> None:
+    """Apply the best prefix of a chain between cluster a and cluster b (a new one if b is ALONE)."""
     count = 0
     for v in range(part.labels.shape[0]):
         if part.labels[v] == a or part.labels[v] == b:
             home = part.labels[v]
-            other = 0.0
-            if home == b:
-                other = part.table[a, v]
-            elif b != ALONE:
-                other = part.table[b, v]
+            to = a if home == b else b
             nodes[count] = v
-            gains[count] = other - part.table[home, v]
+            gains[count] = (part.table[to, v] if to != ALONE else 0.0) - part.table[home, v]
             count += 1
     total = 0.0
     best = part.tolerance
@@ -126,11 +113,10 @@ def two_way_chain(part: Part, a: int, b: int, nodes: Ints, gains: Floats, change
             best = total
             length = step + 1
     if length == 0:
-        return False
+        return
     for v in nodes[:length]:
         if part.labels[v] == b:
             move_node(part, v, a)
         else:
             b = move_node(part, v, b)  # the first node opens the new cluster, the others join it
     changed[a] = changed[b] = True
-    return True

@@ -22,23 +22,12 @@ class Refined(NamedTuple):
 
 
 def multilevel(
-    problem: Problem,
-    budget: Budget,
-    rng: np.random.Generator | None = None,
-    partners: Any = None,
+    problem: Problem, budget: Budget, rng: np.random.Generator | None = None, partners: Any = None
 ) -> NDArray[np.int64]:
     """Labels from singletons: moves between neighbours, then moves of the resulting clusters, recursively.
 
-    The labels need not be move-optimal for the items themselves; see `refine`.
-
-    Parameters
-    ----------
-    problem : Problem
-    budget : Budget
-    rng : numpy.random.Generator, optional
-        Visits the items of the first level in random order. By default the order follows from the costs.
-    partners : optional
-        The result of ``problem.partners()`` if it is already known.
+    The labels need not be move-optimal for the items themselves; see `refine`. With a generator the items
+    of the first level are visited in random order. `partners` are those of the problem if they are known.
     """
     labels = problem.first_moves(problem.partners() if partners is None else partners, rng)
     if int(labels.max()) + 1 == problem.n:

@@ -92,22 +92,20 @@ class Candidate(NamedTuple):
         return self.result.n_clusters
 
 
+@dataclass(eq=False)
 class StrictnessSearch:
     """The search for a strictness: items, solver, execution, and the candidates solved so far."""
 
-    def __init__(
-        self,
-        problem: FeatureProblem,
-        solver: Solver,
-        execution: Execution,
-        bound: bool,
-        callback: Progress | None,
-    ) -> None:
-        self.given, self.solver, self.execution, self.bound = problem, solver, execution, bound
-        self.callback = callback
-        self.items = selection_items(problem, execution.device)
+    given: FeatureProblem
+    solver: Solver
+    execution: Execution
+    bound: bool
+    callback: Progress | None
+
+    def __post_init__(self) -> None:
+        self.items = selection_items(self.given, self.execution.device)
         self.tried: list[Candidate] = []  # by rising strictness
-        self.init = getattr(solver, "init", None)
+        self.init = getattr(self.solver, "init", None)
 
     def problem(self, strictness: float) -> FeatureProblem:
         """Return the problem at a strictness, with known costs."""

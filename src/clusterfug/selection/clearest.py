@@ -48,8 +48,9 @@ def clearest(search: StrictnessSearch) -> Clustering:
     init = None if search.items.starts_often else best.labels
     result = search.solve_final(best.strictness, _reason(best, scores), init)
     if "torch" in solver.executions and best.result.inside > result.inside:  # all starts are worse
-        other = {"bound": result.bound, "choice": result.choice, "costs": result.costs}
-        return replace(best.result, algorithm=solver.name, **other)  # type: ignore[arg-type]
+        result = replace(
+            best.result, algorithm=solver.name, bound=result.bound, choice=result.choice, costs=result.costs
+        )
     return result
 
 
