@@ -1,5 +1,7 @@
 """`DenseMulticut`, the scikit-learn estimator over the core."""
 
+from collections.abc import Iterable
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +15,7 @@ from clusterfug.costs.preprocessing import Preprocessing, prepare
 from clusterfug.execution.plan import plan
 from clusterfug.models.assignment import cluster_means, most_similar
 from clusterfug.problems.features import FeatureProblem
-from clusterfug.solvers import make_solver
-
-_COSTS = ("alpha", "prefer", "strictness", "n_neighbors", "n_clusters")
-_OPTIONS = ("refine", "init", "time_limit", "max_iter", "random_state", "k", "ann")
-_EXECUTION = ("device", "precision", "memory_limit", "bound")
+from clusterfug.solvers import make_solver, option_names
 
 
 class DenseMulticut(ClusterMixin, BaseEstimator):
@@ -172,12 +170,12 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             raise TypeError(
                 "X is a tensor on a GPU: use dense_multicut, which takes it as it is, or X.cpu()"
             )
-        costs = cost_model(self.threshold, **self._given(_COSTS))
+        costs = cost_model(**self._given(signature(cost_model).parameters))
         preprocessing = Preprocessing(self.metric, self.center)
-        solver = make_solver(self.algorithm, **self._given(_OPTIONS))
+        solver = make_solver(self.algorithm, **self._given(option_names()))
         X = validate_data(self, X, dtype="numeric")
         problem = FeatureProblem(X, costs, sample_weight, preprocessing)
-        execution = plan(problem, solver, **self._given(_EXECUTION))
+        execution = plan(problem, solver, **self._given(signature(plan).parameters))
         problem = problem.prepared()
         self.result_ = core.solve(problem, solver, execution, bound=self.bound)
         self.mean_, features, sample_weight = problem.mean, problem.X, problem.sample_weight
@@ -194,8 +192,10 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.cluster_centers_ = cluster_means(features, self.labels_, weight)
         return self
 
-    def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in names}
+    def _given(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return those of the named parameters that the estimator has."""
+        parameters = self.get_params(deep=False)
+        return {name: parameters[name] for name in names if name in parameters}
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
         """Cluster the rows of X and return their labels."""

@@ -29,6 +29,7 @@ __all__ = [
     "make_solver",
     "names",
     "option",
+    "option_names",
     "register",
 ]
 
@@ -55,6 +56,11 @@ def names(problem: str | None = None, execution: str | None = None) -> tuple[str
         if (problem is None or problem in solver.problems)
         and (execution is None or execution in solver.executions)
     )
+
+
+def option_names() -> list[str]:
+    """Return the names of the options of all solvers, each once."""
+    return list(dict.fromkeys(name for solver in SOLVERS.values() for name in solver.options()))
 
 
 def documented(function: F) -> F:
@@ -87,8 +93,7 @@ def make_solver(algorithm: Any, /, **options: Any) -> Solver:
                 raise ValueError(f"the solver brings its options: give {name} when making it")
         return algorithm
     solver = SOLVERS[checks.one_of("algorithm", algorithm, tuple(SOLVERS))]
-    known = {name for each in SOLVERS.values() for name in each.options()}
-    taken = {}
+    known, taken = option_names(), {}
     for name, value in options.items():
         if name not in known:
             raise TypeError(f"{name} is no option of any algorithm: they are {', '.join(sorted(known))}")
