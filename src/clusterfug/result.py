@@ -1,4 +1,4 @@
-"""What a solver returns: the clustering, what it costs, and how it came about."""
+"""`Clustering`, the result of `core.solve`: the labels, what they cost, and how they were found."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple

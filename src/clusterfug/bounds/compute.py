@@ -1,4 +1,4 @@
-"""Lower bounds of a problem, on the CPU or (the trivial bound) on a device.
+"""Lower bounds of a problem, less their rounding errors, on the CPU or (the trivial bound) on a device.
 
 `api.lower_bound`, selection and execution on a device call `compute_bound`; solvers on the CPU call
 `bound_problem`.

@@ -1,4 +1,4 @@
-"""The bound of packed triangles: the size of groups; pack, improve the amounts by ascent, pack again.
+"""The bound of packed triangles: divide items into groups, pack, improve the amounts, pack again.
 
 `pack_triangles` of a problem calls this module. Items of a large problem are divided into groups of similar
 ones, and only triangles within groups are packed: they touch no pair of another group, so the triangles of

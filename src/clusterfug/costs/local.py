@@ -1,4 +1,4 @@
-"""Local thresholds: the mean similarity of every item to its nearest items.
+"""Local thresholds: the mean similarity of every item to its nearest items, and how many those are.
 
 An item that is very similar to its nearest items needs more similarity to attract another one than an
 isolated item. The cost model `Local` and the selection of its strictness call this module, for arrays on

@@ -1,4 +1,4 @@
-"""Exact search for the k most attractive partners of every item, in O(n k) memory and one block of scores.
+"""Exact search for the k most attractive partners of every item, in O(n k) memory plus one block of scores.
 
 A blocked float32 matrix product over half of all pairs (costs are symmetric) only selects candidates. They
 are scored again in float64. Where the k-th cost does not exceed the costs of the rejected items by more

@@ -1,4 +1,4 @@
-"""The cost law as kernels: the cost between two items, or two sets of items, from their features.
+"""Compiled functions for costs: between two items, or two sets of items, from their features.
 
 Every pair cost is an indefinite inner product  cost(i, j) = sum_d sigma_d g_id g_jd  of the extended
 rows  g_i = weight_i * [f_i, alpha_i].  A *query* is a row with its feature columns times the signature, so

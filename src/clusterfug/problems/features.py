@@ -1,7 +1,7 @@
-"""Features with a cost model: a dense problem as a user describes it, before costs are computed.
+"""Features with a cost model: a dense problem as a user describes it; the advice to centre features.
 
 `api.py`, the estimator and the command line make a `FeatureProblem`; `core.solve` turns it into a
-`DenseProblem` (on the CPU), tensors (on a GPU) or shards.
+`DenseProblem` (on the CPU), tensors (on a GPU) or shards when costs are computed.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""State of the clusters of a `DenseProblem` while items move: sums, masses and slots; costs; one move.
+"""Clusters of a `DenseProblem` while items move: sums and slots; costs; one move and its minimum gain.
 
 Used by `feature_moves` and by the moves of sharded problems.
 """

@@ -1,4 +1,4 @@
-"""Iterated local search: Kernighan-Lin and shaking on neighbourhoods of a problem, or on all of it.
+"""Iterated local search: Kernighan-Lin and shaking on neighbourhoods of a problem, and when it ends.
 
 A neighbourhood consists of some clusters around an item, as a `Part` with the costs of all pairs of their
 nodes. An improvement there is an improvement of the whole problem, since all other clusters stay the same.

@@ -1,4 +1,4 @@
-"""The algorithms `fast`, `auto` and `best`.
+"""The algorithms `fast`, `auto` and `best`: which steps they take, in which order.
 
 Each is a generator that yields a name and the best labels so far after every step, so that the caller can
 record the steps and stop after any of them.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from clusterfug.costs.models import STRICTNESS
+from clusterfug.selection.auto import MIN_SCORE_GAIN
 from clusterfug.selection.candidates import Choice
-from clusterfug.selection.clearest import MIN_SCORE_GAIN
 from clusterfug.selection.path import ThresholdPath
 
 _BLUE, _ORANGE = "#1f5a96", "#c2571a"

@@ -1,8 +1,8 @@
-"""`Choice`, and the score by which clusterings of different strictness are compared.
+"""`Choice`, the strictness that was selected and why; the score by which candidates are compared.
 
 Every candidate is a problem with known costs, solved by the core. Its score is unsupervised: the silhouette
 (are items more similar to their own cluster than to the next one?) times the agreement with a neighbouring
-candidate (is the clustering stable under a slightly different strictness?). `clearest.py` and `target.py`
+candidate (is the clustering stable under a slightly different strictness?). `auto.py` and `target.py`
 decide which candidates are tried.
 """
 

@@ -1,4 +1,4 @@
-"""Solving with a local threshold: use the given strictness, or select one, and record the reason.
+"""Solving with a local threshold: takes the given strictness, or calls `auto` or `target` to select one.
 
 `core.solve` calls `solve_selected`; `api.py` calls `selected_costs` where costs are needed without a
 clustering.
@@ -12,8 +12,8 @@ from clusterfug.execution.jit import Progress
 from clusterfug.execution.plan import Execution
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering
+from clusterfug.selection.auto import clearest
 from clusterfug.selection.candidates import StrictnessSearch
-from clusterfug.selection.clearest import clearest
 from clusterfug.selection.target import check_target, with_target_count
 from clusterfug.solvers import Solver, make_solver
 

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from clusterfug import dense_multicut, lower_bound, verify_bound
 from clusterfug.costs.models import STRICTNESS, Auto
 from clusterfug.problems.features import FeatureProblem
-from clusterfug.selection.clearest import MIN_SCORE_GAIN
+from clusterfug.selection.auto import MIN_SCORE_GAIN
 from clusterfug.selection.items import selection_items, silhouette
 
 

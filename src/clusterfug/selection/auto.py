@@ -1,4 +1,4 @@
-"""Selection for the cost model `Auto`: the candidates that are tried, and which of them is selected."""
+"""Selection for the cost model `Auto`: the strictnesses that are tried, and which of them is selected."""
 
 from dataclasses import replace
 
