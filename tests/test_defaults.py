@@ -8,6 +8,7 @@ from makers import blobs, unit
 from sklearn.datasets import load_digits
 
 from clusterfug import (
+    Alpha,
     DenseMulticut,
     DenseProblem,
     GraphProblem,
@@ -53,7 +54,7 @@ def no_work(monkeypatch):
 
 
 @pytest.mark.parametrize("solve", ENTRY_POINTS)
-@pytest.mark.parametrize("threshold", [0.4, 0.5, 0, Threshold(0.4)])
+@pytest.mark.parametrize("threshold", [0.4, 0.5, 0])
 def test_a_threshold_beside_a_target_is_an_error(features, solve, threshold, monkeypatch):
     no_work(monkeypatch)
     with pytest.raises(ValueError, match="n_clusters chooses a local threshold: leave out threshold"):
@@ -273,3 +274,52 @@ def test_a_solver_as_a_value_takes_no_other_options(rng):
         with pytest.raises(ValueError, match=f"the solver brings its options: give {next(iter(options))}"):
             dense_multicut(X, 0.3, algorithm=BestSearch(max_iter=2), **options)
     assert DenseMulticut(0.3, algorithm=BestSearch(max_iter=2)).fit(X).result_.algorithm == "best"
+
+
+def test_what_is_given_replaces_one_parameter_of_the_costs_of_a_clustering(rng):
+    X = 1 + rng.normal(size=(40, 5))
+    result = dense_multicut(X, Local(0.8, 7), center=True)
+    assert objective(X, result, strictness=0.8) == result.objective
+    assert objective(X, result, n_neighbors=7) == result.objective
+    assert objective(X, result, "local", strictness=0.5) == objective(
+        X, result.labels, Local(0.5, 7), center=True
+    )
+    assert objective(X, result, alpha=0.5) == objective(X, result.labels, alpha=0.5, center=True)
+    result = dense_multicut(X, alpha=0.5, prefer="large", center=True)
+    assert objective(X, result, alpha=0.5) == objective(X, result, prefer="large") == result.objective
+
+
+def test_a_clustering_stands_for_its_costs(rng):
+    X, weight = 1 + rng.normal(size=(40, 5)), rng.uniform(0.5, 2, 40)
+    result = dense_multicut(X, 0.3, center=True, sample_weight=weight)
+    again = dense_multicut(X, result, algorithm="gaec", sample_weight=weight)
+    assert (again.costs, again.preprocessing) == (result.costs, result.preprocessing)
+    assert objective(X, result.labels, result, sample_weight=weight) == result.objective
+    bound = lower_bound(X, result, sample_weight=weight)
+    assert float(bound) == float(lower_bound(X, 0.3, center=True, sample_weight=weight))
+    assert verify_bound(X, bound, result, sample_weight=weight)
+    with pytest.raises(ValueError, match="give sample_weight"):
+        lower_bound(X, result)
+
+
+def test_costs_of_two_problems_are_an_error(features):
+    result = dense_multicut(features, 0.3)
+    with pytest.raises(ValueError, match="to use those of the DenseProblem, give its labels"):
+        objective(DenseProblem(features, 0.5), result)
+    for call in (objective, lower_bound):
+        arguments = (features,) if call is lower_bound else (features, result.labels)
+        with pytest.raises(ValueError, match="n_clusters is for solving: give the clustering"):
+            call(*arguments, n_clusters=3)
+        with pytest.raises(TypeError, match="treshold is no parameter of costs: they are threshold, alpha"):
+            call(*arguments, treshold=0.3)
+
+
+@pytest.mark.parametrize(
+    "given", [{"prefer": "large"}, {"strictness": 0.5}, {"alpha": 0.5}, {"n_clusters": 3}], ids=str
+)
+@pytest.mark.parametrize("model", [Threshold(0.3), Local(0.5), Alpha(0.3)], ids=lambda model: model.name)
+def test_a_cost_model_has_its_parameters_already(features, model, given):
+    with pytest.raises(
+        ValueError, match=f"a cost model has its parameters already: leave out {next(iter(given))}"
+    ):
+        dense_multicut(features, model, **given)

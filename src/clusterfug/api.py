@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 @documented
 def dense_multicut(
     X: Any,
-    threshold: float | str | CostModel | None = None,
+    threshold: float | str | CostModel | Clustering | None = None,
     *,
     alpha: Any = None,
-    prefer: str = "small",
+    prefer: str | None = None,
     strictness: float | None = None,
     n_neighbors: int | None = None,
     n_clusters: int | tuple[int, int] | None = None,
@@ -58,11 +58,12 @@ def dense_multicut(
         One row of features per item. A path is that of a .npy, .parquet, .arrow or .feather file, of a
         folder of them, or a list: with a `memory_limit` they are read in parts. A `DenseProblem` has its
         costs.
-    threshold : float, "auto", "local" or CostModel, optional
+    threshold : float, "auto", "local", CostModel or Clustering, optional
         Similarity at which a pair neither attracts nor repels; larger gives more clusters. "local" is one
         per item: a share (`strictness`) of its mean similarity to its nearest items, see `local_alpha`.
         "auto", the default, selects the strictness, too, by up to five runs of "fast";
-        `Clustering.choice` says why.
+        `Clustering.choice` says why. A `Clustering` stands for the costs and the preprocessing that it was
+        solved with, of which other arguments replace what they name.
     alpha : float or array of shape (n,), optional
         Instead of a threshold: cost = <f_i, f_j> - alpha_i alpha_j, the paper's affinity strength.
     prefer : {"small", "large"}, default="small"
@@ -207,7 +208,7 @@ def objective(
     ----------
     X : array of shape (n, d), DenseProblem or GraphProblem
     labels : integer array of shape (n,), or Clustering
-        A `Clustering` says which costs it was solved with, if no others are given.
+        Costs and preprocessing that are not given are those that a `Clustering` was solved with.
     threshold, sample_weight, **costs
         As for `dense_multicut`: alpha, prefer, strictness, n_neighbors, metric, center. Without any, they
         are those that `dense_multicut` selects by default, which takes as long as a few runs of "fast".
@@ -389,7 +390,7 @@ def solve_many(
     bound: bool = False,
     callback: "Progress | None" = None,
     alpha: Any = None,
-    prefer: str = "small",
+    prefer: str | None = None,
     strictness: float | None = None,
     n_neighbors: int | None = None,
     n_clusters: int | tuple[int, int] | None = None,
@@ -450,7 +451,8 @@ def solve_many(
     solver = make_solver(algorithm, **options)
     costs = {"alpha": alpha, "prefer": prefer, "strictness": strictness}
     costs |= {"n_neighbors": n_neighbors, "n_clusters": n_clusters}
-    cost_model(threshold, **costs)  # raises errors that hold for every problem
+    if not isinstance(threshold, Clustering):
+        cost_model(threshold, **costs)  # raises errors that hold for every problem
     preprocessing_of(metric, center)
     costs |= {"sample_weight": sample_weight, "metric": metric, "center": center}
     jobs = threads.cores() if n_jobs in (None, -1) else checks.count("n_jobs", n_jobs)

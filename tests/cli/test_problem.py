@@ -134,9 +134,9 @@ def test_labels_that_another_program_wrote_do_not_get_old_settings(run, report, 
     np.save(labels, np.arange(40))
     code, out, err = run("evaluate", labels, "--features", path)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "l.npy.json belong to other labels: give --threshold or --alpha, and --metric" in err
+    assert "l.npy.json belong to other labels: give --threshold or --alpha, --metric and --center" in err
     assert run("evaluate", labels)[0] == 0  # no costs, no settings
-    found = report("evaluate", labels, "--features", path, "-t", 0.4, "--metric", "cosine")
+    found = report("evaluate", labels, "--features", path, "-t", 0.4, "--metric", "cosine", "--no-center")
     assert found["singletons"] == 40
 
 
@@ -183,3 +183,49 @@ def test_damaged_settings_are_one_line(run, features, tmp_path, change, message)
         code, out, err = run(*command, path)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert message in err
+
+
+@pytest.mark.parametrize(
+    ("options", "again"),
+    [
+        ("-t local --strictness 0.8 --n-neighbors 7", "--strictness 0.8"),
+        ("-t local --strictness 0.8 --n-neighbors 7", "-t local --n-neighbors 7"),
+        ("--alpha 0.5 --prefer large", "--alpha 0.5"),
+        ("--alpha 0.5 --prefer large", "--prefer large"),
+        ("--alpha each.npy --prefer large", "--alpha each.npy"),
+    ],
+)
+def test_an_option_replaces_one_setting_and_leaves_the_others(
+    report, features, labels, monkeypatch, rng, options, again
+):
+    monkeypatch.chdir(features[0].parent)
+    np.save("each.npy", rng.uniform(0.5, 1, size=40))
+    clustered = report("cluster", "x.npy", *options.split(), "--center", "-o", labels)
+    for command in (("evaluate", labels, "--features", "x.npy"), ("bound", "x.npy", "--labels", labels)):
+        assert report(*command, *again.split())["objective"] == clustered["objective"]
+
+
+def test_labels_of_other_features_are_an_error_unless_costs_are_given(run, report, features, labels, rng):
+    path, X = features
+    report("cluster", path, "-t", 0.3, "-o", labels)
+    other = path.with_name("other.npy")
+    np.save(other, X + rng.normal(size=X.shape).astype(np.float32))
+    for command in (("evaluate", labels, "--features", other), ("bound", other, "--labels", labels)):
+        code, out, err = run(*command)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "was solved on other features than" in err
+        assert report(*command, "-t", 0.3)["objective"] == pytest.approx(
+            objective(np.load(other), read_labels(labels), 0.3)
+        )
+
+
+def test_labels_of_a_part_say_nothing_of_the_objective_of_all(report, features, tmp_path):
+    pytest.importorskip("pyarrow")
+    X = features[1]
+    (tmp_path / "parts").mkdir()
+    np.save(tmp_path / "parts" / "a.npy", X[:15])
+    np.save(tmp_path / "parts" / "b.npy", X[15:])
+    report("cluster", tmp_path / "parts", "-t", 0.3, "-o", tmp_path / "labels")
+    part = tmp_path / "labels" / "a.npy.parquet"
+    found = report("evaluate", part, "--features", tmp_path / "parts" / "a.npy")
+    assert found["objective"] == pytest.approx(objective(X[:15], read_labels(part), 0.3))

@@ -218,8 +218,8 @@ GOOD = np.eye(4)
     [
         ({"threshold": 0.3, "strictness": 0.5}, ValueError, 'strictness goes with threshold="local"'),
         ({"threshold": 0.3, "n_neighbors": 3}, ValueError, 'n_neighbors goes with threshold="local"'),
-        ({"threshold": Threshold(0.3), "strictness": 0.5}, ValueError, "strictness goes with"),
-        ({"threshold": Local(0.3), "n_neighbors": 3}, ValueError, "n_neighbors goes with"),
+        ({"threshold": Threshold(0.3), "strictness": 0.5}, ValueError, "already: leave out strictness"),
+        ({"threshold": Local(0.3), "n_neighbors": 3}, ValueError, "already: leave out n_neighbors"),
         ({"threshold": "auto", "strictness": 0.5}, ValueError, "leave out strictness"),
         ({"alpha": 0.5, "strictness": 0.5}, ValueError, "strictness goes with"),
         ({"threshold": "local", "alpha": 0.5, "strictness": 0.5}, ValueError, "alpha is used instead"),

@@ -68,7 +68,7 @@ def test_settings_are_read_back_and_belong_to_their_labels(tmp_path, ending):
     )
     assert (found.objective, found.algorithm) == (result.objective, "auto")
     with pytest.raises(
-        ValueError, match="belong to other labels: give --threshold or --alpha, and --metric"
+        ValueError, match="belong to other labels: give --threshold or --alpha, --metric and --center"
     ):
         LabelFile(path, result.labels + 1).settings()
 

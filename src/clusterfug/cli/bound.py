@@ -18,7 +18,7 @@ def bound(
     strictness: options.Strictness = None,
     n_neighbors: options.Neighbors = None,
     alpha: options.Alpha = None,
-    prefer: options.PreferSign = options.Prefer.small,
+    prefer: options.PreferSign = None,
     weights: options.Weights = None,
     metric: options.MetricName = None,
     center: options.Center = None,
@@ -82,6 +82,10 @@ def bound(
         no_options(for_features, f"goes with features, but {features} holds a graph")
     with progress("bound") as callback:
         problem = with_selected_costs(problem, Execution(), callback).resolved()
+        if given is not None:
+            inside = problem.inside(given.labels)
+            scale = max(abs(problem.all_singletons), abs(inside))
+            costs.check_objective(given, problem.all_singletons - inside, scale, features)
         if check is None:
             found = lower_bound(
                 problem,
@@ -102,7 +106,6 @@ def bound(
     about: dict[str, Any] = {"n": problem.n, "bound": found.value, "method": found.method}
     about |= {"triangles": len(found.certificate.amounts), "seconds": found.seconds}
     if given is not None:
-        inside = problem.inside(given.labels)
         distance = Distance(problem.all_singletons - inside, inside, found)
         about |= {"objective": distance.objective, "inside": inside}
         about |= {"gap": distance.gap, "gap_inside": distance.gap_inside}

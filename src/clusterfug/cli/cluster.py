@@ -29,7 +29,7 @@ def cluster(
     n_neighbors: options.Neighbors = None,
     n_clusters: options.NClusters = None,
     alpha: options.Alpha = None,
-    prefer: options.PreferSign = options.Prefer.small,
+    prefer: options.PreferSign = None,
     weights: options.Weights = None,
     metric: options.MetricName = None,
     center: options.Center = None,

@@ -42,7 +42,7 @@ def evaluate(
     strictness: options.Strictness = None,
     n_neighbors: options.Neighbors = None,
     alpha: options.Alpha = None,
-    prefer: options.PreferSign = options.Prefer.small,
+    prefer: options.PreferSign = None,
     weights: options.Weights = None,
     metric: options.MetricName = None,
     center: options.Center = None,
@@ -74,6 +74,9 @@ def evaluate(
         about = describe(problem)
         problem = problem.resolved()
     found = evaluation.evaluate(given.labels, known, problem)
+    if found.cost is not None and features is not None:
+        scale = max(abs(found.cost.all_singletons), abs(found.cost.inside))
+        costs.check_objective(given, found.cost.objective, scale, features)
     if as_json:
         print_json(found.as_dict() | about)
     else:

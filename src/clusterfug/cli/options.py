@@ -54,8 +54,8 @@ Threshold = Annotated[
     str | None,
     option(
         "Similarity at which a pair neither attracts nor repels: larger gives more clusters. local is one "
-        "for each item, from its neighbours; auto selects how strict, too. Default: what the labels were "
-        "solved with, if labels are given; what a text file says; auto.",
+        "for each item, from its neighbours; auto selects how strict, too. Default: for evaluate and "
+        "bound what the labels were solved with; what a text file says; auto.",
         *("--threshold", "-t"),
         metavar="NUMBER | local | auto",
     ),
@@ -85,16 +85,22 @@ Alpha = Annotated[
         f"item: {COLUMN}."
     ),
 ]
-PreferSign = Annotated[Prefer, shown("Sign of the alpha term: large adds it.")]
+PreferSign = Annotated[Prefer | None, option("Sign of the alpha term: large adds it. Default: small.")]
 Weights = Annotated[Path | None, option(f"One weight per item (counts as that many items): {COLUMN}.")]
 MetricName = Annotated[
     Metric | None,
     option(
-        "cosine scales rows to length 1, inner_product uses them as they are. Default: as for the labels, "
-        "if labels are given; inner_product for a text file, which is a finished problem; cosine."
+        "cosine scales rows to length 1, inner_product uses them as they are. Default: for evaluate "
+        "and bound as for the labels; inner_product for a text file, which is a finished problem; cosine."
     ),
 ]
-Center = Annotated[bool | None, option("Subtract the mean feature first.", "--center/--no-center")]
+Center = Annotated[
+    bool | None,
+    option(
+        "Subtract the mean feature first. Default: for evaluate and bound as for the labels; no.",
+        "--center/--no-center",
+    ),
+]
 
 # The search, and where it runs.
 Algorithm = Annotated[
@@ -102,7 +108,9 @@ Algorithm = Annotated[
     shown(f"{_ALGORITHMS}\n\nFor a graph: {', '.join(names('graph'))}.", "--algorithm", "-a"),
 ]
 Refine = Annotated[bool, option("Refine what a contraction found by moves and joins.", "--refine")]
-Init = Annotated[Path | None, option(f"Labels to start from, one per item: {COLUMN}.")]
+Init = Annotated[
+    Path | None, option(f"Labels to start from, one per item: {COLUMN}. Their settings are not used.")
+]
 TimeLimit = Annotated[
     float | None,
     option("Seconds after which refinement stops with the best so far. Default: 60 for best and exact."),

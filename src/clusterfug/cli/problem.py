@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from clusterfug.io.settings import LabelSettings
 
 
+#: Relative difference of two objectives of the same labels and features, at most.
+MAX_ROUNDING = 1e-6
+
+
 @dataclass(frozen=True)
 class CostOptions:
     """The options that describe the costs of features; None where they are not given."""
@@ -24,7 +28,7 @@ class CostOptions:
     n_neighbors: int | None = None
     n_clusters: str | None = None
     alpha: str | None = None
-    prefer: Prefer = Prefer.small
+    prefer: Prefer | None = None
     weights: Path | None = None
     metric: Metric | None = None
     center: bool | None = None
@@ -45,7 +49,7 @@ class CostOptions:
 
     @property
     def models(self) -> dict[str, Any]:
-        """The options that make a cost model, beside preprocessing and weights."""
+        """The options that make a cost model, beside --prefer, preprocessing and weights."""
         return {
             "--threshold": self.threshold,
             "--strictness": self.strictness,
@@ -60,9 +64,8 @@ class CostOptions:
 
     def check_none_given(self, reason: str) -> None:
         """Raise an error if any of the options is given."""
-        prefer = None if self.prefer == Prefer.small else self.prefer
-        rest = {"--prefer": prefer, "--weights": self.weights}
-        no_options(self.models | rest | {"--metric": self.metric, "--center": self.center}, reason)
+        rest = {"--prefer": self.prefer, "--metric": self.metric, "--center": self.center}
+        no_options(self.models | rest | {"--weights": self.weights}, reason)
 
     def read(self, path: Path, labels: "LabelFile | None" = None) -> Any:
         """Return the problem in a file of features or of a graph, which has its costs."""
@@ -89,43 +92,58 @@ class CostOptions:
         alpha: Any = self.alpha
         if alpha is not None:
             alpha = float(alpha) if is_number(alpha) else read_column(Path(alpha))
-        threshold: Any = _number_or_name(self.threshold)
+        costs = {
+            "threshold": _number_or_name(self.threshold),
+            "alpha": alpha,
+            "prefer": self.prefer and self.prefer.value,
+            "strictness": self.strictness,
+            "n_neighbors": self.n_neighbors,
+            "n_clusters": _count_or_range(self.n_clusters),
+        }
         metric, center = self.metric and self.metric.value, self.center
         settings = None
         if labels is not None:
             labels.check_items(path, len(np.atleast_1d(features.array)))
             settings = self._settings_of(labels, features.threshold)
         if settings is not None:
-            threshold = threshold if self.has_model else settings.costs()
+            costs = {"threshold": settings.costs(**costs)}
             metric = settings.metric if metric is None else metric
             center = settings.center if center is None else center
         else:
-            threshold = threshold if self.has_model else features.threshold
+            costs["threshold"] = costs["threshold"] if self.has_model else features.threshold
             metric = features.metric if metric is None else metric
-        return feature_problem(
-            features.array,
-            threshold,
-            alpha=alpha,
-            prefer=self.prefer.value,
-            strictness=self.strictness,
-            n_neighbors=self.n_neighbors,
-            n_clusters=_count_or_range(self.n_clusters),
-            sample_weight=None if self.weights is None else read_column(self.weights),
-            metric=metric,
-            center=center,
-        )
+        weight = None if self.weights is None else read_column(self.weights)
+        return feature_problem(features.array, **costs, sample_weight=weight, metric=metric, center=center)
+
+    def check_objective(self, labels: "LabelFile", objective: float, scale: float, path: Path) -> None:
+        """Raise an error if labels had another objective when they were written: on other features.
+
+        Only if no option says that the costs are others. `scale` is that of the sums that are compared.
+        """
+        others = (self.prefer, self.metric, self.center)
+        if self.has_model or any(option is not None for option in others):
+            return
+        settings = labels.settings()
+        if settings is None or settings.objective is None:
+            return
+        if abs(settings.objective - objective) > MAX_ROUNDING * scale:
+            raise ValueError(
+                f"{labels.path} was solved on other features than {path}, or with other weights: its "
+                f"objective was {settings.objective:,.2f}, but is {objective:,.2f} with these; give those, "
+                "or say what the costs are (--threshold)"
+            )
 
     def _settings_of(self, labels: "LabelFile", file_threshold: float | None) -> "LabelSettings | None":
         """Return the settings of labels, or None where they are not needed.
 
         If neither the options, nor the features, nor the labels say what the costs are, that is an error:
-        costs of another problem would mean nothing. So are settings that cannot be used, unless costs and
-        metric are given.
+        costs of another problem would mean nothing. So are settings that cannot be used, unless costs,
+        metric and centring are given.
         """
         try:
             settings = labels.settings()
         except ValueError:
-            if self.has_model and self.metric is not None:
+            if self.has_model and self.metric is not None and self.center is not None:
                 return None
             raise
         if settings is None and not self.has_model and file_threshold is None:
@@ -142,7 +160,8 @@ def describe(problem: Any) -> dict[str, Any]:
     """Return the costs and the preprocessing of features as JSON values."""
     parameters = problem.costs.settings()
     name = parameters.pop("name")
-    known = {key: parameters[key] for key in ("strictness", "alpha", "prefer") if key in parameters}
+    known = {key: parameters.get(key) for key in ("strictness", "n_neighbors", "alpha", "prefer")}
+    known = {key: value for key, value in known.items() if value is not None}
     threshold = parameters.get("value", None if "alpha" in known else name)
     preprocessing = problem.preprocessing
     return {"threshold": threshold, "metric": preprocessing.metric, "center": preprocessing.center} | known

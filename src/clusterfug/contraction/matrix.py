@@ -86,15 +86,23 @@ def contract_matrix(costs: Floats, progress: Progress | None = None) -> NDArray[
     n = len(costs)
     k = min(_N_PARTNERS, n - 1)
     lists = initial_lists(Neighbours(np.empty((n, k), dtype=np.int64), np.full((n, k), -np.inf)))
-    lists.length[:], lists.floor[:] = 0, np.inf  # so that every list is filled before the first merge
     queue = uniform_queue(n, np.inf if k else -np.inf)
     state = MatrixContraction(costs, np.arange(n), queue, np.empty(n, dtype=MERGE))
+    for start in range(0, n, _BLOCK):
+        fill_lists(lists, state, start, min(n, start + _BLOCK))
     done, finished = 0, False
     while not finished:
         done, finished = contract_rows(lists, state, done, _WORK_PER_CALL)
         if progress is not None:
             progress("contraction", done, n)
     return state.merges[:done].copy()
+
+
+@kernel
+def fill_lists(lists: NeighbourLists, state: MatrixContraction, start: int, stop: int) -> None:
+    """Make the lists of nodes start..stop-1 at time 0."""
+    for u in range(start, stop):
+        fill_list(lists, u, state.nodes, state.costs[u], 0, -np.inf)
 
 
 @kernel

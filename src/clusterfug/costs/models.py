@@ -167,7 +167,7 @@ def cost_model(
     threshold: Any = None,
     *,
     alpha: Any = None,
-    prefer: str = "small",
+    prefer: str | None = None,
     strictness: float | None = None,
     n_neighbors: int | None = None,
     n_clusters: Any = None,
@@ -176,13 +176,19 @@ def cost_model(
 
     Combinations that contradict each other are errors, whatever the values are.
     """
-    checks.one_of("prefer", prefer, ("small", "large"))
+    prefer = checks.one_of("prefer", "small" if prefer is None else prefer, ("small", "large"))
     parameters = {"strictness": strictness, "n_neighbors": n_neighbors}
     given = {name: value for name, value in parameters.items() if value is not None}
+    others = given | ({} if n_clusters is None else {"n_clusters": n_clusters})
+    if isinstance(threshold, CostModel):
+        others |= {} if alpha is None else {"alpha": alpha}
+        for name in others | ({} if prefer == "small" else {"prefer": prefer}):
+            raise ValueError(f"a cost model has its parameters already: leave out {name}")
+        return threshold
     if alpha is not None:
         if threshold is not None:
             raise ValueError(f"alpha is used instead of a threshold: leave out threshold={threshold!r}")
-        _leave_out("alpha", given | ({} if n_clusters is None else {"n_clusters": n_clusters}))
+        _leave_out("alpha", others)
         return Alpha(alpha, prefer)
     if prefer != "small":
         raise ValueError('prefer="large" goes with alpha; use a negative threshold instead')
@@ -193,9 +199,6 @@ def cost_model(
             raise ValueError("n_clusters chooses a local threshold: leave out strictness")
         low, high = checks.number_range("n_clusters", n_clusters)
         return TargetClusters(n_neighbors, low, high)
-    if isinstance(threshold, CostModel):
-        _leave_out(f"threshold={threshold.name}", given)
-        return threshold
     if threshold is None:
         threshold = Auto.name if strictness is None else Local.name
     if isinstance(threshold, str):
@@ -214,6 +217,22 @@ def cost_model(
     return Threshold(threshold)
 
 
+def updated_model(parameters: dict[str, Any], **arguments: Any) -> CostModel:
+    """Return a known cost model in which arguments of `cost_model` replace the parameters of their names.
+
+    `parameters` has the name of the model, too. If it does not have all that is given (a threshold beside
+    alpha, say), the arguments describe another model.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if isinstance(given.get("threshold"), str) and given["threshold"] == parameters.get("name"):
+        del given["threshold"]
+    if not given.keys() <= parameters.keys():
+        return cost_model(**given)
+    if "strictness" in given:
+        checks.number("strictness", given["strictness"], 0.0)
+    return from_settings(parameters | given)
+
+
 def from_settings(settings: dict[str, Any]) -> CostModel:
     """Return the model that `CostModel.settings` described.
 
@@ -224,7 +243,7 @@ def from_settings(settings: dict[str, Any]) -> CostModel:
     name = parameters.pop("name", None)
     if name not in known:
         raise ValueError(f"unknown cost model {name!r}: choose one of {', '.join(known)}")
-    if PER_ITEM in parameters.values():
+    if any(isinstance(value, str) and value == PER_ITEM for value in parameters.values()):
         raise ValueError("the costs have one number per item, which is not stored: give alpha again")
     return known[name](**parameters)
 

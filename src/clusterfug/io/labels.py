@@ -87,7 +87,7 @@ class LabelFile(NamedTuple):
         source, described = _described(self.path)
         if described is None:
             return None
-        advice = "give --threshold or --alpha, and --metric, as they were"
+        advice = "give --threshold or --alpha, --metric and --center (or --no-center), as they were"
         try:
             settings = LabelSettings.from_json(described)
         except ValueError as error:

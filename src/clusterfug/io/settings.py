@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import __version__
-from clusterfug.costs.models import PER_ITEM, CostModel, from_settings
+from clusterfug.costs.models import PER_ITEM, CostModel, cost_model, updated_model
+from clusterfug.costs.preprocessing import Preprocessing
 from clusterfug.result import Clustering
 
 FORMAT = "clusterfug labels 1"
@@ -24,8 +25,8 @@ TYPES: dict[str, Any] = {
     "center": bool | None,
     "weighted": bool,
     "algorithm": str,
-    "objective": float | int,
-    "inside": float | int,
+    "objective": float | int | None,
+    "inside": float | int | None,
     "labels": str,
 }
 
@@ -39,21 +40,31 @@ class LabelSettings:
     center: bool | None
     weighted: bool
     algorithm: str
-    objective: float
-    inside: float
+    objective: float | None  # None for labels of a part of the items
+    inside: float | None
     labels: str  # digest of the labels that the settings belong to
 
-    def costs(self) -> CostModel:
-        """Return the cost model, or raise an error that says what is missing."""
+    def costs(self, **arguments: Any) -> CostModel:
+        """Return the cost model, in which arguments of `cost_model` replace what they name.
+
+        Raises an error that says what is missing.
+        """
+        given = {name: value for name, value in arguments.items() if value is not None}
         if self.cost_model is None:
-            raise ValueError("the labels were solved on a graph: give that, or --threshold for features")
-        if PER_ITEM in self.cost_model.values():
+            if not given:
+                raise ValueError(
+                    "the labels were solved on a graph: give that, or --threshold for features"
+                )
+            return cost_model(**given)
+        if self.cost_model.get("alpha") == PER_ITEM and given.keys() <= {"prefer"}:
             raise ValueError("the labels were solved with one alpha per item, not stored: give --alpha")
         try:
-            model = from_settings(self.cost_model)
-            if model.needs_selection:
+            model = updated_model(self.cost_model, **given)
+            if model.needs_selection and not given:
                 raise ValueError(f"{model.name} costs are not selected yet")
         except (TypeError, ValueError) as error:
+            if given:
+                raise
             raise ValueError(
                 f"the costs of the labels cannot be read ({error}): give --threshold"
             ) from None
@@ -75,6 +86,8 @@ class LabelSettings:
         for name, value in values.items():
             if not isinstance(value, TYPES[name]):
                 raise ValueError(f"{name} is {value!r}")
+        if values["metric"] is not None:
+            Preprocessing(values["metric"])  # raises an error if there is no such metric
         return cls(**values)
 
 

@@ -1,10 +1,10 @@
 """From a user's arguments to a problem: the functions of `api.py` and the command line call this module."""
 
-from dataclasses import asdict
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from clusterfug import checks
-from clusterfug.costs.models import cost_model
+from clusterfug.costs.models import CostModel, TargetClusters, cost_model, updated_model
 from clusterfug.costs.preprocessing import Preprocessing
 from clusterfug.execution.plan import Execution
 from clusterfug.problems.features import FeatureProblem
@@ -19,19 +19,37 @@ def any_problem(
     X: Any,
     threshold: Any = None,
     *,
+    like: Clustering | None = None,
     sample_weight: Any = None,
     metric: str | None = None,
     center: bool | None = None,
     **costs: Any,
 ) -> Solvable:
-    """Return the problem of features. A problem is returned as it is; no costs may be given beside it."""
+    """Return the problem of features. A problem is returned as it is; no costs may be given beside it.
+
+    What is not given of costs and preprocessing is that of the clustering `like`, which may be given as
+    `threshold`, too.
+    """
+    for name in costs.keys() - signature(cost_model).parameters.keys():
+        raise TypeError(
+            f"{name} is no parameter of costs: they are {', '.join(signature(cost_model).parameters)}"
+        )
     if checks.is_problem(X):
         given = {"threshold": threshold, "sample_weight": sample_weight, "metric": metric, "center": center}
         for name, value in (given | costs).items():
-            if value is not None and (name, value) != ("prefer", "small"):
+            if value is not None:
                 raise ValueError(f"X is a {type(X).__name__}, which has its costs: leave out {name}")
         return X
-    model = cost_model(threshold, **costs)
+    if isinstance(threshold, Clustering):
+        like, threshold = threshold, None
+    model = cost_model(threshold, **costs) if like is None else _model_like(like, threshold, **costs)
+    if like is not None:
+        if like.weighted and sample_weight is None:
+            raise ValueError(
+                "the clustering was solved with weights, which it does not hold: give sample_weight"
+            )
+        metric = getattr(like.preprocessing, "metric", None) if metric is None else metric
+        center = getattr(like.preprocessing, "center", None) if center is None else center
     preprocessing = preprocessing_of(metric, center)
     if checks.is_path(X):
         from clusterfug.execution.sharded.source import FeatureFiles
@@ -40,6 +58,18 @@ def any_problem(
     elif not checks.is_tensor(X) and not checks.is_dask(X):
         X = checks.numeric("X", X)
     return FeatureProblem(X, model, sample_weight, preprocessing)
+
+
+def _model_like(result: Clustering, threshold: Any, **costs: Any) -> CostModel:
+    """Return the cost model of a clustering, in which arguments replace what they name."""
+    if result.costs is not None:
+        known = {"name": result.costs.name} | vars(result.costs)
+        return updated_model(known, threshold=threshold, **costs)
+    if threshold is None and all(value is None for value in costs.values()):
+        raise ValueError(
+            "the clustering is of a problem that has its costs: give that problem, or a threshold"
+        )
+    return cost_model(threshold, **costs)
 
 
 def feature_problem(X: Any, threshold: Any = None, **costs: Any) -> Solvable:
@@ -59,28 +89,13 @@ def known_problem(
     X: Any, labels: Any, threshold: Any = None, callback: "Progress | None" = None, **costs: Any
 ) -> Problem:
     """Return the problem on the CPU, with the costs given, those of a `Clustering`, or the default ones."""
-    if isinstance(labels, Clustering) and not checks.is_problem(X):
-        threshold, costs = _with_settings_of(labels, threshold, costs)
-    return with_selected_costs(any_problem(X, threshold, **costs), Execution(), callback).resolved()
-
-
-def _with_settings_of(
-    result: Clustering, threshold: Any, costs: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    """Return costs in which the settings of a clustering replace what is not given."""
-    given = {name: value for name, value in costs.items() if value is not None}
-    if threshold is None and not given.keys() - {"sample_weight", "metric", "center"}:
-        if result.costs is None:
-            raise ValueError(
-                "the clustering is of a problem that has its costs: give that problem, or a threshold"
-            )
-        threshold = result.costs
-    if result.weighted and "sample_weight" not in given:
+    like = labels if isinstance(labels, Clustering) else None
+    if like is not None and like.costs is not None and checks.is_problem(X):
         raise ValueError(
-            "the clustering was solved with weights, which it does not hold: give sample_weight"
+            f"the clustering has costs of its own: to use those of the {type(X).__name__}, give its labels"
         )
-    solved = {} if result.preprocessing is None else asdict(result.preprocessing)
-    return threshold, solved | given
+    problem = any_problem(X, threshold, like=like, **costs)
+    return with_selected_costs(problem, Execution(), callback).resolved()
 
 
 def with_selected_costs(
@@ -90,6 +105,8 @@ def with_selected_costs(
     if isinstance(problem, FeatureProblem) and problem.needs_selection:
         from clusterfug.selection.select import selected_costs
 
+        if isinstance(problem.costs, TargetClusters):
+            raise ValueError("n_clusters is for solving: give the clustering, or its costs, as threshold")
         problem = problem.prepared(execution.device)
         problem = problem.with_costs(selected_costs(problem, execution, callback))
     return problem

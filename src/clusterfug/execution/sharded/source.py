@@ -5,6 +5,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,6 +113,8 @@ class FeatureFiles:
         self, folder: Path, labels: NDArray[np.int64], settings: LabelSettings | None = None
     ) -> None:
         """Write a new folder with a .parquet file of labels for each of the files, all or none of them."""
+        if settings is not None:
+            settings = replace(settings, objective=None, inside=None)  # they are of all files together
         with files.complete_folder(folder) as part:
             for name, labels_of_file in zip(
                 self.label_names, np.split(labels, self._bounds[1:-1]), strict=True
