@@ -72,11 +72,16 @@ def numeric(name: str, array: Any) -> NDArray[Any]:
         raise TypeError(f"{name} is a dask array, which only dense_multicut takes: use {name}.compute()")
     if hasattr(array, "toarray"):
         raise TypeError(f"{name} is a sparse matrix: convert it with .toarray() first")
-    if np.ma.isMaskedArray(array):
-        raise TypeError(f"{name} is a masked array: fill or drop the masked values first")
-    array = np.asanyarray(array)
+    array = np.asanyarray(unmasked(name, array))
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, not {array.dtype}; convert it to floats first")
+    return array
+
+
+def unmasked(name: str, array: Any) -> Any:
+    """Return an array as it is, or raise an error if it is a masked one."""
+    if np.ma.isMaskedArray(array):
+        raise TypeError(f"{name} is a masked array: fill or drop the masked values first")
     return array
 
 

@@ -261,3 +261,15 @@ def test_bad_arguments_are_errors_before_costs_are_selected(rng, monkeypatch, op
     )
     with pytest.raises(ValueError, match=r"time_limit|method"):
         lower_bound(rng.normal(size=(9, 3)), **options)
+
+
+def test_one_long_row_does_not_hide_the_gap():
+    rng = np.random.default_rng(6)
+    X = np.zeros((8, 4))
+    X[:7, :3] = rng.normal(size=(7, 3))
+    X[7, 3] = 1e8
+    raw = {"threshold": 0.4, "metric": "inner_product", "bound": True}
+    greedy, best = (dense_multicut(X, algorithm=name, **raw) for name in ("gaec", "exact"))
+    assert greedy.objective > best.objective + 1
+    assert not greedy.optimal
+    assert greedy.lower_bound <= best.objective

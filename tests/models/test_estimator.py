@@ -101,3 +101,12 @@ def test_the_estimator_works_in_a_pipeline_and_a_grid_search(blobs):
     ).fit(X, y)
     assert search.best_params_ == {"threshold": 0.5}
     assert clone(search.best_estimator_).get_params()["threshold"] == 0.5
+
+
+def test_masked_values_are_an_error_in_fit_and_predict(rng):
+    X = rng.normal(size=(20, 3))
+    masked = np.ma.masked_less(X, -1)
+    model = DenseMulticut(0.3).fit(X)
+    for call in (DenseMulticut(0.3).fit, model.predict):
+        with pytest.raises(TypeError, match="X is a masked array: fill or drop the masked values first"):
+            call(masked)

@@ -67,3 +67,14 @@ def test_costs_between_groups_are_sums_over_edges(rng):
 def test_closeness_falls_with_the_distance_and_is_0_beyond_a_few_edges():
     path = GraphProblem(np.stack([np.arange(7), np.arange(1, 8)], axis=1), np.ones(7))
     assert path.closeness(0).tolist() == [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 0, 0, 0]
+
+
+@pytest.mark.parametrize("algorithm", ["fast", "auto", "best", "exact", "gaec"])
+def test_nodes_without_edges_stay_alone(algorithm):
+    edges, costs = [[3, 1], [3, 0], [2, 1], [0, 2], [1, 0]], [-2, 3, -4, 3, 3]
+    options = {"max_iter": 3} if algorithm == "best" else {}
+    result = multicut(edges, costs, 6, algorithm=algorithm, **options)
+    assert np.count_nonzero(result.labels == result.labels[4]) == 1
+    assert np.count_nonzero(result.labels == result.labels[5]) == 1
+    assert result.n_clusters == result.trace[-1].n_clusters == int(result.labels.max()) + 1
+    assert result.inside == GraphProblem(edges, costs, 6).inside(result.labels)

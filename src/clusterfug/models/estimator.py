@@ -173,7 +173,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         costs = cost_model(**self._given(signature(cost_model).parameters))
         preprocessing = Preprocessing(self.metric, self.center)
         solver = make_solver(self.algorithm, **self._given(option_names()))
-        X = validate_data(self, X, dtype="numeric")
+        X = validate_data(self, checks.unmasked("X", X), dtype="numeric")
         problem = FeatureProblem(X, costs, sample_weight, preprocessing)
         execution = plan(problem, solver, **self._given(signature(plan).parameters))
         problem = problem.prepared()
@@ -208,6 +208,6 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         to the mean of another cluster than to that of its own.
         """
         check_is_fitted(self)
-        X = checks.features(validate_data(self, X, dtype="numeric", reset=False))
+        X = checks.features(validate_data(self, checks.unmasked("X", X), dtype="numeric", reset=False))
         features = prepare(X, self.preprocessing_.metric, self.mean_)
         return most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.execution.jit import Progress, kernel
 from clusterfug.problems.protocol import Problem
+from clusterfug.result import number_by_first_appearance
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import Certificate
@@ -137,6 +138,13 @@ class GraphProblem(Problem):
         add_group_costs(self.adjacency, items, group_of, costs)
         np.fill_diagonal(costs, 0.0)
         return costs
+
+    def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels in which nodes without edges are alone."""
+        isolated = np.bincount(self.edges.ravel(), minlength=self.n) == 0
+        if not isolated.any():
+            return labels
+        return number_by_first_appearance(np.where(isolated, self.n + np.arange(self.n), labels))
 
     def partners(self, progress: Progress | None = None) -> NDArray[np.float64]:
         """Cost of the best edge of every node."""

@@ -88,7 +88,7 @@ class Problem(Solvable):
         return self.all_singletons - self.inside(labels)
 
     def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Labels in which items without influence on any cost are assigned to a plausible cluster."""
+        """Final labels: items without influence on any cost are assigned to a plausible cluster."""
         return labels
 
     # Derived problems and costs between groups.
