@@ -44,6 +44,7 @@ GRAPH = (
     "Or an explicit graph: a text file that starts with MULTICUT, or .npz as scipy saves a sparse matrix."
 )
 COLUMN = ".npy, .npz, .csv, .parquet or .txt"
+_AS_LABELS = "for evaluate and bound, as for the labels"
 _FOLDER = "A folder of .npy, .parquet, .arrow or .feather files."
 _ALGORITHMS = escape("\n\n".join(f"{name}: {solver.summary}." for name, solver in SOLVERS.items()))
 
@@ -54,8 +55,8 @@ Threshold = Annotated[
     str | None,
     option(
         "Similarity at which a pair neither attracts nor repels: larger gives more clusters. local is one "
-        "for each item, from its neighbours; auto selects how strict, too. Default: for evaluate and "
-        "bound what the labels were solved with; what a text file says; auto.",
+        "for each item, from its neighbours; auto selects how strict, too. Default: auto, or what a text "
+        f"file says; {_AS_LABELS}.",
         *("--threshold", "-t"),
         metavar="NUMBER | local | auto",
     ),
@@ -85,19 +86,21 @@ Alpha = Annotated[
         f"item: {COLUMN}."
     ),
 ]
-PreferSign = Annotated[Prefer | None, option("Sign of the alpha term: large adds it. Default: small.")]
+PreferSign = Annotated[
+    Prefer | None, option(f"Sign of the alpha term: large adds it. Default: small; {_AS_LABELS}.")
+]
 Weights = Annotated[Path | None, option(f"One weight per item (counts as that many items): {COLUMN}.")]
 MetricName = Annotated[
     Metric | None,
     option(
-        "cosine scales rows to length 1, inner_product uses them as they are. Default: for evaluate "
-        "and bound as for the labels; inner_product for a text file, which is a finished problem; cosine."
+        "cosine scales rows to length 1, inner_product uses them as they are. Default: cosine, or "
+        f"inner_product for a text file, which is a finished problem; {_AS_LABELS}."
     ),
 ]
 Center = Annotated[
     bool | None,
     option(
-        "Subtract the mean feature first. Default: for evaluate and bound as for the labels; no.",
+        f"Subtract the mean feature first. Default: no; {_AS_LABELS}.",
         "--center/--no-center",
     ),
 ]
