@@ -118,7 +118,7 @@ class Problem(Solvable):
     def greedy_merges(
         self, memory_limit: int, progress: Progress | None, searched: Callable[[], None]
     ) -> NDArray[Any]:
-        """Contraction history of GAEC in `memory_limit` bytes; `searched` is called when costs are known."""
+        """Contraction history of GAEC, in limited memory; `searched` is called when costs are known."""
 
     # Local search.
 
