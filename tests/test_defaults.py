@@ -1,6 +1,7 @@
 """Defaults are the same at every entry point, "not given" is no value, and contradictions are errors."""
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn.datasets import load_digits
 
 from clusterfug import (
     Alpha,
+    CostModel,
     DenseMulticut,
     DenseProblem,
     GraphProblem,
@@ -23,6 +25,7 @@ from clusterfug import (
     threshold_path,
     verify_bound,
 )
+from clusterfug.costs.models import Column
 from clusterfug.solvers import BestSearch
 
 
@@ -323,3 +326,16 @@ def test_a_cost_model_has_its_parameters_already(features, model, given):
         ValueError, match=f"a cost model has its parameters already: leave out {next(iter(given))}"
     ):
         dense_multicut(features, model, **given)
+
+
+def test_a_clustering_of_a_cost_model_that_is_not_registered_brings_it(features):
+    @dataclass(frozen=True)
+    class Half(CostModel):
+        name = "half"
+
+        def column(self, features, weight, device=None):
+            return Column(np.full(len(features), 0.5), -1.0)
+
+    result = dense_multicut(features, Half())
+    assert objective(features, result) == result.objective
+    assert objective(features, result, 0.3) == objective(features, result.labels, 0.3)

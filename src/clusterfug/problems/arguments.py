@@ -48,8 +48,9 @@ def any_problem(
             raise ValueError(
                 "the clustering was solved with weights, which it does not hold: give sample_weight"
             )
-        metric = getattr(like.preprocessing, "metric", None) if metric is None else metric
-        center = getattr(like.preprocessing, "center", None) if center is None else center
+        solved = like.preprocessing or Preprocessing()
+        metric = solved.metric if metric is None else metric
+        center = solved.center if center is None else center
     preprocessing = preprocessing_of(metric, center)
     if checks.is_path(X):
         from clusterfug.execution.sharded.source import FeatureFiles
@@ -62,14 +63,17 @@ def any_problem(
 
 def _model_like(result: Clustering, threshold: Any, **costs: Any) -> CostModel:
     """Return the cost model of a clustering, in which arguments replace what they name."""
-    if result.costs is not None:
-        known = {"name": result.costs.name} | vars(result.costs)
-        return updated_model(known, threshold=threshold, **costs)
-    if threshold is None and all(value is None for value in costs.values()):
-        raise ValueError(
-            "the clustering is of a problem that has its costs: give that problem, or a threshold"
-        )
-    return cost_model(threshold, **costs)
+    nothing_given = threshold is None and all(value is None for value in costs.values())
+    if result.costs is None:
+        if nothing_given:
+            raise ValueError(
+                "the clustering is of a problem that has its costs: give that problem, or a threshold"
+            )
+        return cost_model(threshold, **costs)
+    if nothing_given:
+        return result.costs
+    known = {"name": result.costs.name} | vars(result.costs)
+    return updated_model(known, threshold=threshold, **costs)
 
 
 def feature_problem(X: Any, threshold: Any = None, **costs: Any) -> Solvable:
