@@ -225,6 +225,28 @@ def random_problem(rng, n, d):
     return DenseProblem(X.astype(rng.choice([np.float32, np.float64])), **options)
 
 
+def uneven_problem(seed):
+    """A small `DenseProblem` whose rows, columns or weights differ by many orders of magnitude."""
+    from clusterfug import DenseProblem
+
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 13)), int(rng.integers(1, 5))
+    X = rng.integers(-2, 3, size=(n, d)).astype(float) if rng.random() < 0.5 else rng.normal(size=(n, d))
+
+    def scales(size):
+        return 10.0 ** rng.integers(-12, 13, size=size)
+
+    if rng.random() < 0.5:
+        X = X * scales((n, 1))
+    if rng.random() < 0.5:
+        X = X * scales(d)
+    if rng.random() < 0.3:
+        X = X * scales((n, d))
+    threshold = rng.choice([0.0, 0.4, -1e-30, 1e-20, float(X[0] @ X[0]), float(X[0] @ X[-1])])
+    weight = rng.choice([0.1, 1.0, 1.7], size=n) * (scales(n) if rng.random() < 0.5 else 1)
+    return DenseProblem(X.astype(rng.choice([np.float32, np.float64])), threshold, sample_weight=weight)
+
+
 def random_graph(rng, n, density):
     """A `GraphProblem` with random edges, whose costs are normal or small integers."""
     from clusterfug.problems.graph import GraphProblem
@@ -238,7 +260,7 @@ def random_graph(rng, n, density):
 def pair_costs(problem):
     """The costs of all pairs of items, with a zero diagonal."""
     items = np.arange(problem.n)
-    return problem.group_costs(items, items)
+    return problem.group_costs(items, items).costs
 
 
 def noisy_problem(rng, n=30, clusters=4, noise=1.0, dtype=np.float64, **costs):

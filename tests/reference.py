@@ -224,6 +224,29 @@ def optimum(costs):
     return ((labels[:, i] != labels[:, j]) @ np.asarray(costs)[i, j]).min()
 
 
+def assert_locally_optimal(problem, labels, moves=True, joins=True, share=1e-11):
+    """Assert that no single move and no single join gains more than this share of the terms' magnitudes.
+
+    The terms are those of the costs that the move changes, in extended precision: sum_d |g_id| |g_jd|.
+    """
+    features, alpha, weight, signature = (np.asarray(x, dtype=np.longdouble) for x in problem.rows)
+    rows = np.column_stack([features, alpha]) * weight[:, None]
+    costs, terms = (rows * signature) @ rows.T, np.abs(rows * signature) @ np.abs(rows).T
+    for matrix in (costs, terms):
+        np.fill_diagonal(matrix, 0)
+    member = np.eye(labels.max() + 1, dtype=np.longdouble)[labels]
+    for nodes, home in [(np.eye(len(labels)), labels)] * moves + [(member, None)] * joins:
+        gain, magnitude = nodes.T @ costs @ member, nodes.T @ terms @ member
+        if home is None:
+            np.fill_diagonal(gain, 0)
+        else:  # an item leaves the others of its cluster; -1 stands for a new cluster
+            item = np.arange(len(labels))
+            stay, of_stay = gain[item, home].copy(), magnitude[item, home].copy()
+            gain[item, home], magnitude[item, home] = 0, 0  # alone
+            gain, magnitude = gain - stay[:, None], magnitude + of_stay[:, None]
+        assert np.all(gain <= share * magnitude), (gain, magnitude)
+
+
 def certified_sum(costs, certificate):
     """The lower bound that a certificate proves for a matrix of costs, triangle by triangle."""
     residual = costs.copy()

@@ -51,7 +51,7 @@ def test_group_costs_and_magnitudes_are_those_of_the_pairs(seed):
     problem = makers.random_problem(np.random.default_rng(seed), 15, 3)
     everything = 0, problem.n, np.float64
     costs = problem.queries(*everything) @ problem.extended(*everything).T
-    own, magnitudes = problem.own_costs
+    own, magnitudes = problem.own_costs, problem.magnitudes
     np.testing.assert_allclose(costs.diagonal(), own, atol=1e-12)
     assert np.all(np.abs(costs) <= np.outer(magnitudes, magnitudes) * (1 + 1e-12))
     assert np.abs(costs).max() <= problem.largest_cost * (1 + 1e-12)

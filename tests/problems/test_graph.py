@@ -61,7 +61,7 @@ def test_costs_between_groups_are_sums_over_edges(rng):
         np.add.reduceat((expected + expected.T)[:10, :10], [0, 3, 6, 9]), [0, 3, 6, 9], 1
     )
     np.fill_diagonal(sums, 0)
-    np.testing.assert_allclose(graph.group_costs(items, groups), sums, atol=1e-12)
+    np.testing.assert_allclose(graph.group_costs(items, groups).costs, sums, atol=1e-12)
 
 
 def test_closeness_falls_with_the_distance_and_is_0_beyond_a_few_edges():

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.contraction.matrix import mirror
 from clusterfug.execution import threads
 from clusterfug.execution.jit import kernel
-from clusterfug.problems.cost_kernels import Floats, Ints
+from clusterfug.problems.cost_kernels import Floats, Ints, mirror
 from clusterfug.problems.dense import DenseProblem
 
 MAX_FLOAT64_ITEMS = 1000  # items up to which amounts are in float64, so that a bound may be exact

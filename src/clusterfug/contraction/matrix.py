@@ -17,14 +17,13 @@ from clusterfug.contraction.queue import NodeQueue, set_key, uniform_queue
 from clusterfug.execution.jit import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours
 from clusterfug.neighbours.incremental import NEVER, NeighbourLists, fill_list, has_partner, initial_lists
-from clusterfug.problems.cost_kernels import Floats, Ints
+from clusterfug.problems.cost_kernels import Floats, Ints, mirror
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.result import MERGE
 
 _MAX_DOUBLE_ITEMS = 4096  # the costs of at most this many items are in float64 in any case: 128 MiB
 _BLOCK = 1024  # rows of one product
 _N_PARTNERS = 5  # in the list of a node
-_TILE = 32  # rows and columns that are transposed at once
 _WORK_PER_CALL = 50_000_000  # costs read or written per kernel call: a fraction of a second
 
 
@@ -64,21 +63,6 @@ def cost_matrix(problem: DenseProblem, progress: Progress | None = None) -> Floa
         if progress is not None:
             progress("neighbours", bottom * (2 * n - bottom), n * n)
     return costs
-
-
-@kernel
-def mirror(costs: Floats, top: int, bottom: int) -> None:
-    """Copy rows top..bottom-1 right of the diagonal to the columns below it, tile by tile."""
-    n = costs.shape[0]
-    for left in range(top, n, _TILE):
-        right = min(n, left + _TILE)
-        for above in range(top, bottom, _TILE):
-            below = min(bottom, above + _TILE)
-            for c in range(left, right):
-                for r in range(above, min(below, c)):
-                    costs[c, r] = costs[r, c]
-    for r in range(top, bottom):
-        costs[r, r] = -np.inf
 
 
 def contract_matrix(costs: Floats, progress: Progress | None = None) -> NDArray[np.void]:

@@ -65,7 +65,7 @@ def _on_host(
 
     problem = DenseProblem(features if len(present) == len(features) else features[present], 0.0)
     weight = weight[present]
-    squares = problem.own_costs[0]
+    squares = problem.own_costs
     ids, similarities = exact_neighbours(problem, m)
     copies = np.maximum(weight - 1, 0.0)
     means, nearer = np.empty(problem.n), np.empty(problem.n)
@@ -95,8 +95,8 @@ def mean_of_nearest(similarities: Any, counts: Any, copies: Any, squares: Any, m
         return squares
     nearer = similarities > squares[:, None]  # than the item is to itself
     room = m - (counts.cumsum(1) - counts) - copies[:, None] * ~nearer
-    used = counts - (counts - room.clip(0)).clip(0)  # as many of them as m allows
-    own = copies - (copies - (m - (counts * nearer).sum(1)).clip(0)).clip(0)
+    used = counts.clip(max=room.clip(0))  # as many of them as m allows
+    own = copies.clip(max=(m - (counts * nearer).sum(1)).clip(0))
     return (own * squares + (used * similarities).sum(1)) / (own + used.sum(1))
 
 

@@ -28,9 +28,18 @@ def most_similar(
 ) -> NDArray[np.int64]:
     """Return the mean of largest inner product for each row of features (or each in `which`), in blocks."""
     which = np.arange(len(features)) if which is None else which
+    single = features.dtype == means.dtype == np.float32 and _is_moderate(means)
     found = np.empty(len(which), dtype=np.int64)
     step = max(1, _BLOCK_ENTRIES // max(means.shape))
     for start in range(0, len(which), step):
         block = features[which[start : start + step]]
-        found[start : start + step] = np.argmax(block @ means.T, axis=1)
+        if not (single and _is_moderate(block)):
+            block = block.astype(np.float64)
+        found[start : start + step] = np.argmax(block @ means.T.astype(block.dtype, copy=False), axis=1)
     return found
+
+
+def _is_moderate(rows: NDArray[Any]) -> bool:
+    """Return whether products of these rows stay in the range of float32, which ends at 1e-38 and 3e38."""
+    sizes = np.abs(rows).max(axis=1)
+    return bool(sizes.max(initial=0.0) < 1e15 and sizes[sizes > 0].min(initial=1.0) > 1e-15)

@@ -60,14 +60,17 @@ def _candidates(
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Return the `count` partners of largest score of every item, and upper bounds on all other costs.
 
-    A score is the float32 product plus a bound on its rounding error, rounding * |g_i| |g_j|, which one
+    A score is the float32 product plus a bound on its rounding error, rounding * |query_i| |g_j|, which one
     more column of the product adds. So the score of the last candidate bounds the cost of every other item.
+    (Numbers that are too small for float32 become 0, which is another error of all scores.)
     """
     n, d = problem.n, problem.d
     # Queries and rows are scaled (by powers of two: no rounding) to length <= 1: no score overflows.
-    query_scale, row_scale = (2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms)
-    rounding = (d + 16) * np.finfo(np.float32).eps * max(1.0, abs(problem.rows.signature[-1]))
-    slack = np.sqrt(rounding) * problem.norms[1]
+    scales = query_scale, row_scale = tuple(2.0 ** -np.frexp(norms.max())[1] for norms in problem.norms)
+    rounding = np.sqrt((d + 16) * np.finfo(np.float32).eps)
+    query_slack, row_slack = (
+        rounding * norms * scale for norms, scale in zip(problem.norms, scales, strict=True)
+    )
     best = np.full((n, count), -np.inf, dtype=np.float32)
     ids = np.full((n, count), -1, dtype=np.int32)
     scores = np.empty((min(n, _BLOCK), min(n, _BLOCK)), dtype=np.float32)
@@ -76,16 +79,17 @@ def _candidates(
         threads.check_stop()
         bottom = min(end, top + _BLOCK)
         queries = problem.queries(top, bottom, np.float32, query_scale, spare=1)
-        queries[:, -1] = slack[top:bottom] * query_scale
+        queries[:, -1] = query_slack[top:bottom]
         for left in range(split or top, n, _BLOCK):
             right = min(n, left + _BLOCK)
             columns = problem.extended(left, right, np.float32, row_scale, spare=1)
-            columns[:, -1] = slack[left:right] * row_scale
+            columns[:, -1] = row_slack[left:right]
             block = np.matmul(queries, columns.T, out=scores[: bottom - top, : right - left])
             update_candidates(block, top, left, best, ids)
         if progress is not None:
             progress("neighbours", bottom * (2 * n - bottom), n * n)
-    limits = best[:, -1] / (query_scale * row_scale)
+    underflow = 4 * (d + 16) * float(np.finfo(np.float32).smallest_subnormal)
+    limits = (best[:, -1] + underflow) / query_scale / row_scale
     others = np.where(np.arange(n) < split, n - split, split) if split else np.full(n, n - 1)
     limits[others == count] = -np.inf  # every other item is a candidate
     return ids, limits

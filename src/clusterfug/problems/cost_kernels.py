@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from clusterfug.execution.jit import kernel, reduction
 
+_TILE = 32  # rows and columns that are transposed at once
+
 Floats = NDArray[Any]  # of float32 or float64
 Ints = NDArray[Any]
 
@@ -81,23 +83,44 @@ def cost_to_row(rows: ExtendedRows, query: Floats, row: Floats) -> float:
     return total + rows.signature[d] * (query[d] * row[d])
 
 
+@reduction
+def cost_to_rest(rows: ExtendedRows, query: Floats, row: Floats) -> float:
+    """Cost between the item of a query and the other items of a set with this extended row.
+
+    The item's own row is subtracted before the product: the cost of a long row to itself would hide its
+    costs to short ones.
+    """
+    d = rows.features.shape[1]
+    total = 0.0
+    for p in range(d):
+        total += query[p] * (row[p] - rows.signature[p] * query[p])
+    return total + rows.signature[d] * (query[d] * (row[d] - query[d]))
+
+
+@reduction
+def term_magnitude(rows: ExtendedRows, terms: Floats, others: Floats) -> float:
+    """Sum of the magnitudes of the terms of a cost: sum_d |sigma_d| |g_d| |h_d|, from absolute rows."""
+    total = 0.0
+    for p in range(terms.shape[0]):
+        total += abs(rows.signature[p]) * terms[p] * others[p]
+    return total
+
+
 @kernel
-def cost_inside(rows: ExtendedRows, items: Ints, labels: Ints, seen: Floats) -> float:
-    """Total cost of pairs with the same label among items that are sorted by label.
+def add_costs_inside(rows: ExtendedRows, items: Ints, labels: Ints, seen: Floats, insides: Floats) -> None:
+    """insides[c] += total cost of the pairs with label c, among items that are sorted by label.
 
     The cost of an item to the earlier items of its cluster is computed from the sum of their rows, which
     stays in `seen` for the next call: items may come in parts, and a cluster may continue in the next one.
     """
-    total = 0.0
     query = np.empty(seen.shape[0])
     for t in range(items.shape[0]):
         if t > 0 and labels[t] != labels[t - 1]:
             seen[:] = 0.0
         query[:] = seen
         apply_signature(rows, query)
-        total += cost_to_item(rows, query, items[t])
+        insides[labels[t]] += cost_to_item(rows, query, items[t])
         add_row(rows, items[t], seen)
-    return total
 
 
 @kernel
@@ -105,6 +128,17 @@ def sum_rows(rows: ExtendedRows, items: Ints, labels: Ints, sums: Floats) -> Non
     """sums[labels[t]] += the extended row of items[t]."""
     for t in range(items.shape[0]):
         add_row(rows, items[t], sums[labels[t]])
+
+
+@kernel
+def sum_absolute_rows(rows: ExtendedRows, items: Ints, labels: Ints, sums: Floats) -> None:
+    """sums[labels[t]] += the absolute values of the extended row of items[t]."""
+    d = rows.features.shape[1]
+    for t in range(items.shape[0]):
+        i = items[t]
+        for p in range(d):
+            sums[labels[t], p] += abs(rows.weight[i] * rows.features[i, p])
+        sums[labels[t], d] += abs(rows.weight[i] * rows.alpha[i])
 
 
 @reduction
@@ -153,3 +187,21 @@ def mean_rows(features: Floats, weight: Floats, items: Ints, starts: Ints, means
                 total[p] += weight[i] * features[i, p]
         for p in range(total.shape[0]):
             means[c, p] = total[p] / mass
+
+
+@kernel
+def mirror(costs: Floats, top: int, bottom: int) -> None:
+    """Copy rows top..bottom-1 right of the diagonal to the columns below it, tile by tile.
+
+    The diagonal becomes -inf.
+    """
+    n = costs.shape[0]
+    for left in range(top, n, _TILE):
+        right = min(n, left + _TILE)
+        for above in range(top, bottom, _TILE):
+            below = min(bottom, above + _TILE)
+            for c in range(left, right):
+                for r in range(above, min(below, c)):
+                    costs[c, r] = costs[r, c]
+    for r in range(top, bottom):
+        costs[r, r] = -np.inf

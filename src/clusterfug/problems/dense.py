@@ -18,15 +18,17 @@ from clusterfug.execution.jit import Progress
 from clusterfug.models.assignment import cluster_means, most_similar
 from clusterfug.problems.cost_kernels import (
     ExtendedRows,
-    cost_inside,
+    add_costs_inside,
     costs_to_items,
+    mirror,
     own_costs,
     squared_norms,
+    sum_absolute_rows,
     sum_rows,
 )
 from clusterfug.problems.factorisation import factorise
-from clusterfug.problems.protocol import Problem
-from clusterfug.result import number_by_first_appearance
+from clusterfug.problems.protocol import GroupCosts, Problem
+from clusterfug.result import compact, number_by_first_appearance
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import Certificate
@@ -104,6 +106,7 @@ class DenseProblem(Problem):
         weight = checks.optional_weights(sample_weight, n)
         column, last = costs.column(features, weight)
         self.threshold = costs.value if isinstance(costs, Threshold) else None
+        self.parts: tuple[DenseProblem, NDArray[np.int64]] | None = None
         signs = np.ones(d) if signature is None else checks.numeric("signature", signature)
         if signs.shape != (d,) or not np.all(np.abs(signs) == 1):
             raise ValueError(f"signature must be {d} numbers, each +1 or -1")
@@ -140,6 +143,27 @@ class DenseProblem(Problem):
             sum_rows(self.rows, np.arange(self.n)[block], labels[block], sums)
         return sums
 
+    def term_sums(self, labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+        """Sums of the absolute extended rows of the clusters 0..k-1, shape (k, d + 1).
+
+        With them the magnitude of the terms of a cost is a product. Sums of rows may cancel, those of
+        their absolute values do not.
+        """
+        if self.parts is not None:
+            whole, cluster_of = self.parts
+            return whole.term_sums(labels[cluster_of], k)
+        sums = np.zeros((k, self.d + 1))
+        for block in self.blocks():
+            sum_absolute_rows(self.rows, np.arange(self.n)[block], labels[block], sums)
+        return sums
+
+    def item_terms(self, items: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Absolute extended rows of some items; of an item that is a cluster, the sum of its items'."""
+        if self.parts is not None:
+            whole, cluster_of = self.parts
+            return whole.term_sums(cluster_of, self.n)[items]
+        return self.subset(items).term_sums(np.arange(len(items)), len(items))
+
     def concatenate(self, *others: "DenseProblem") -> "DenseProblem":
         """Problem of the items of this problem followed by those of others with the same signature."""
         arrays = zip(self.rows[:3], *(other.rows[:3] for other in others), strict=True)
@@ -159,7 +183,7 @@ class DenseProblem(Problem):
     def from_rows(cls, rows: ExtendedRows) -> "DenseProblem":
         """Problem of rows that are already validated."""
         problem = object.__new__(cls)
-        problem.threshold = None
+        problem.threshold, problem.parts = None, None
         problem.rows = ExtendedRows(*map(read_only, rows))
         return problem
 
@@ -199,6 +223,12 @@ class DenseProblem(Problem):
         self, start: int, stop: int, dtype: Any, scale: float = 1.0, spare: int = 0
     ) -> NDArray[Any]:
         """New array of the extended rows start..stop-1 times a scale: d + 1 columns, then `spare` zeros."""
+        return self._product_rows(start, stop, dtype, scale, spare, 1.0)
+
+    def _product_rows(
+        self, start: int, stop: int, dtype: Any, scale: float, spare: int, last: float
+    ) -> NDArray[Any]:
+        """The same rows with the last column times a number."""
         features, alpha = self.rows.features[start:stop], self.rows.alpha[start:stop]
         factor = self.rows.weight[start:stop] * scale
         block = np.zeros((stop - start, self.d + 1 + spare), dtype=dtype)
@@ -206,19 +236,17 @@ class DenseProblem(Problem):
             np.multiply(features, dtype(factor[0]), out=block[:, : self.d], casting="same_kind")
         else:
             np.multiply(features, factor[:, None], out=block[:, : self.d], casting="same_kind")
-        block[:, self.d] = factor * alpha
+        block[:, self.d] = factor * alpha * last
         return block
 
     def queries(
         self, start: int, stop: int, dtype: Any, scale: float = 1.0, spare: int = 0
     ) -> NDArray[Any]:
         """The same rows times the signature, so that ``queries @ extended.T`` are costs."""
-        block = self.extended(start, stop, dtype, scale, spare)
-        signature, last = self.rows.signature[:-1], self.rows.signature[-1]
+        signature, last = self.rows.signature[:-1], float(self.rows.signature[-1])
+        block = self._product_rows(start, stop, dtype, scale, spare, last)
         if np.any(signature < 0):
             block[:, : self.d] *= signature.astype(dtype)
-        factor = self.rows.weight[start:stop] * scale
-        block[:, self.d] = factor * self.rows.alpha[start:stop] * last
         return block
 
     def closeness(self, i: int) -> NDArray[Any]:
@@ -229,13 +257,15 @@ class DenseProblem(Problem):
             costs_to_items(self.rows, query, block.start, block.stop, costs)
         return costs
 
-    def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Costs between the groups 0..m-1 of items, with a zero diagonal."""
+    def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> GroupCosts:
+        """Costs between the groups 0..m-1 of items."""
         sums = np.zeros((int(groups.max()) + 1, self.d + 1))
         sum_rows(self.rows, items, groups, sums)
         costs = threads.product(sums * self.rows.signature, sums.T)
+        mirror(costs, 0, len(costs))  # a product is symmetric only up to rounding
         np.fill_diagonal(costs, 0.0)
-        return costs
+        mass = np.bincount(groups, weights=self.magnitudes[items])
+        return GroupCosts(costs, float((mass * (mass.sum() - mass)).max()))
 
     @cached_property
     def norms(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -245,12 +275,24 @@ class DenseProblem(Problem):
             squared_norms(self.rows, block.start, block.stop, *squares)
         return np.sqrt(squares[0]), np.sqrt(squares[1])
 
+    @property
+    def own_costs(self) -> NDArray[np.float64]:
+        """Cost of every item to itself."""
+        return self._own_costs_and_magnitudes[0]
+
+    @property
+    def magnitudes(self) -> NDArray[np.float64]:
+        """Numbers u with |cost(i, j)| <= u_i u_j, also if all terms of the cost are taken absolutely."""
+        return self._own_costs_and_magnitudes[1]
+
     @cached_property
-    def own_costs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Cost of every item to itself, and magnitudes u with |cost(i, j)| <= u_i u_j."""
+    def _own_costs_and_magnitudes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         own, magnitudes = np.empty(self.n), np.empty(self.n)
         for block in self.blocks():
             own_costs(self.rows, block.start, block.stop, own, magnitudes)
+        if self.parts is not None:
+            whole, cluster_of = self.parts
+            magnitudes = np.bincount(cluster_of, weights=whole.magnitudes)
         return own, magnitudes
 
     @property
@@ -267,16 +309,19 @@ class DenseProblem(Problem):
 
     def inside(self, labels: Any) -> float:
         """Total cost of the pairs that share a label, in O(n d) time and float64."""
-        labels = checks.labels(labels, self.n)
+        labels = compact(checks.labels(labels, self.n))
+        return float(self.insides(labels, int(labels.max()) + 1).sum())
+
+    def insides(self, labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+        """Total costs of the pairs in each of the clusters 0..k-1, in float64."""
         items = np.argsort(labels, kind="stable")
         labels = labels[items]
-        seen = np.zeros(self.d + 1)
-        total = 0.0
+        seen, insides = np.zeros(self.d + 1), np.zeros(k)
         for block in self.blocks():
             if block.start and labels[block.start] != labels[block.start - 1]:
                 seen[:] = 0.0
-            total += cost_inside(self.rows, items[block], labels[block], seen)
-        return total
+            add_costs_inside(self.rows, items[block], labels[block], seen, insides)
+        return insides
 
     def greedy_merges(
         self, memory_limit: int, progress: Progress | None, searched: Callable[[], None]
@@ -329,6 +374,16 @@ class DenseProblem(Problem):
 
         return feature_moves(self, labels, budget)
 
+    def join_clusters(
+        self, labels: NDArray[np.int64], budget: "Budget"
+    ) -> tuple[NDArray[np.int64], bool]:
+        clusters = self.contract(labels)
+        clusters.parts = self, labels  # so that the terms of costs have their true magnitudes
+        return clusters.move_items(np.arange(clusters.n), budget)
+
+    def any_attracts(self, partners: "Neighbours") -> bool:
+        return self.n > 1 and bool(partners.costs[:, 0].max() > 0)
+
     def contract_partners(self, partners: "Neighbours") -> NDArray[np.void]:
         """Contraction history of lazy contraction; the partners are overwritten."""
         from clusterfug.contraction.lazy import lazy
@@ -349,12 +404,12 @@ class DenseProblem(Problem):
 
         Only pairs count: an item of large magnitude among small ones has no cost to itself.
         """
-        magnitudes = np.sort(self.own_costs[1])
+        magnitudes = np.sort(self.magnitudes)
         others = np.cumsum(magnitudes[:-1])  # of smaller magnitude: no term is cancelled
         return 2 * (self.d + 16) * _EPSILON * float(magnitudes[1:] @ others)
 
     def pair_errors(self, pairs: NDArray[Any]) -> NDArray[np.float64]:
-        _, magnitudes = self.own_costs
+        magnitudes = self.magnitudes
         return (self.d + 16) * _EPSILON * magnitudes[pairs[:, 0]] * magnitudes[pairs[:, 1]]
 
     def repulsion(self, pairs: NDArray[Any], progress: Progress | None = None) -> "Repulsion":

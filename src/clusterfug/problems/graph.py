@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from clusterfug import checks
 from clusterfug.execution.jit import Progress, kernel
-from clusterfug.problems.protocol import Problem
+from clusterfug.problems.cost_kernels import mirror
+from clusterfug.problems.protocol import GroupCosts, Problem
 from clusterfug.result import number_by_first_appearance
 
 if TYPE_CHECKING:
@@ -129,15 +130,16 @@ class GraphProblem(Problem):
             closeness[frontier] = 1.0 / (1 + distance)
         return closeness
 
-    def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Costs between the groups 0..m-1 of nodes, with a zero diagonal."""
+    def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> GroupCosts:
+        """Costs between the groups 0..m-1 of nodes."""
         m = int(groups.max()) + 1
         group_of = np.full(self.n, -1)
         group_of[items] = groups
         costs = np.zeros((m, m))
         add_group_costs(self.adjacency, items, group_of, costs)
+        mirror(costs, 0, m)  # the edges of two groups may have been added in two orders
         np.fill_diagonal(costs, 0.0)
-        return costs
+        return GroupCosts(costs, float(np.abs(costs).sum(axis=1).max()))
 
     def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Labels in which nodes without edges are alone."""
@@ -163,6 +165,9 @@ class GraphProblem(Problem):
         from clusterfug.refinement.graph_moves import graph_moves
 
         return graph_moves(self, labels, budget)
+
+    def any_attracts(self, partners: NDArray[np.float64]) -> bool:
+        return bool(partners.max() > 0)
 
     def contract_partners(self, partners: NDArray[np.float64]) -> NDArray[np.void]:
         """Contraction history of GAEC, which needs no partners."""

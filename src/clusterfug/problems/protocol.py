@@ -9,7 +9,7 @@ it is first called.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from clusterfug.bounds.pairs import Repulsion
     from clusterfug.refinement.budget import Budget
     from clusterfug.result import Clustering
+
+
+#: A gain counts if it exceeds this share of the magnitudes of the terms that it is the sum of. A smaller one
+#: may be rounding: "no single move improves" means that none gains more. (2^-53 is about 1e-16; the rest is
+#: for sums of many terms.)
+GAIN_TOLERANCE = 1e-12
 
 
 class Solvable(ABC):
@@ -58,6 +64,18 @@ class Solvable(ABC):
     def advised(self, result: "Clustering") -> "Clustering":
         """Return the result, with a warning where another preprocessing would be better."""
         return result
+
+
+class GroupCosts(NamedTuple):
+    """Costs between groups of items."""
+
+    costs: NDArray[np.float64]  # (m, m) symmetric, with a zero diagonal
+    magnitude: float  # of the terms of the costs of a group to all others: the largest of their sums
+
+    @property
+    def tolerance(self) -> float:
+        """Minimum gain of a move of a group."""
+        return GAIN_TOLERANCE * self.magnitude
 
 
 class Problem(Solvable):
@@ -106,11 +124,8 @@ class Problem(Solvable):
         """Closeness of every item to item i, shape (n,). Only the order matters: larger is closer."""
 
     @abstractmethod
-    def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Symmetric matrix (m, m) of the costs between groups of items, with a zero diagonal.
-
-        ``groups[t]`` in 0..m-1 is the group of ``items[t]``.
-        """
+    def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> GroupCosts:
+        """Costs between groups of items; ``groups[t]`` in 0..m-1 is the group of ``items[t]``."""
 
     # Contraction.
 
@@ -139,6 +154,19 @@ class Problem(Solvable):
 
         Returns labels 0..K'-1, and True if they are move-optimal: no single move improves them.
         """
+
+    def join_clusters(
+        self, labels: NDArray[np.int64], budget: "Budget"
+    ) -> tuple[NDArray[np.int64], bool]:
+        """Move whole clusters 0..K-1 of the labels until no such move is left or the budget is over.
+
+        Returns labels of the clusters, and True if they are join-optimal: no join improves them.
+        """
+        return self.contract(labels).move_items(np.arange(int(labels.max()) + 1), budget)
+
+    @abstractmethod
+    def any_attracts(self, partners: Any) -> bool:
+        """Whether any two items attract each other, from what `partners` returned."""
 
     @abstractmethod
     def contract_partners(self, partners: Any) -> NDArray[np.void]:

@@ -16,7 +16,8 @@ from clusterfug.execution.jit import kernel
 from clusterfug.neighbours.exact import insert
 from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints
 from clusterfug.problems.dense import DenseProblem
-from clusterfug.refinement.feature_clusters import GAIN_TOLERANCE, FeatureClusterState, stay_costs
+from clusterfug.problems.protocol import GAIN_TOLERANCE
+from clusterfug.refinement.feature_clusters import FeatureClusterState, stay_costs
 
 _N_CANDIDATES = 4  # clusters in the list of an item
 _BLOCK_ITEMS, _BLOCK_CLUSTERS = 1024, 4096  # of one block of scores: 16 MiB in float32
@@ -55,8 +56,18 @@ def max_gains(lists: CandidateLists) -> NDArray[np.float64]:
 def gain_tolerances(
     clusters: FeatureClusterState, items: NDArray[np.int64] | slice = slice(None)
 ) -> NDArray[np.float64]:
-    """Minimum gains of moves of the items, below which a gain may be a rounding error."""
+    """Minimum clear gains of the items if they leave their clusters."""
     return GAIN_TOLERANCE * clusters.magnitudes[items] * clusters.mass[clusters.labels[items]]
+
+
+def least_gains(clusters: FeatureClusterState) -> NDArray[np.float64]:
+    """Computed gains of the items up to which their true gains do not count.
+
+    0, or less for an item that outweighs the rest of its cluster: its cost to them is less accurate.
+    """
+    sizes, mass = clusters.sizes[clusters.labels], clusters.mass[clusters.labels]
+    outweighs = (sizes > 1) & (2 * clusters.magnitudes > mass)
+    return np.where(outweighs, -gain_tolerances(clusters), 0.0)
 
 
 def update_stay_costs(
@@ -103,8 +114,11 @@ def _score_slots(
     columns = (sums[:, :d] * (rows.signature[:d] * scale)).astype(dtype).T
     # The product of the features is rounded in dtype, the rest in float64.
     slack = (d + 16) * np.finfo(dtype).eps * lengths + 1e-15 * clusters.mass[slots]
+    # Numbers that are too small for dtype become 0.
+    lost = 4 * (d + 16) * float(np.finfo(dtype).smallest_subnormal) / scale
+    slack += lost
     if exact:
-        slack[:] = 0.0
+        slack[:] = lost = 0.0
     whole = len(items) == problem.n
 
     def block(part: slice) -> None:
@@ -112,7 +126,7 @@ def _score_slots(
         scores = threads.scratch(len(features), len(slots), dtype)
         np.matmul(features, columns, out=scores)
         insert_candidates(
-            rows, scores, items[part], slots, 1 / scale, last, slack, magnitudes, clusters.labels, lists
+            rows, scores, items[part], slots, 1 / scale, lost, last, slack, magnitudes, clusters.labels, lists
         )
 
     threads.for_each(block, threads.slices(len(items), _BLOCK_ITEMS))
@@ -125,6 +139,7 @@ def insert_candidates(
     items: Ints,
     slots: Ints,
     scale: float,
+    lost: float,
     last: Floats,
     slack: Floats,
     magnitudes: Floats,
@@ -138,7 +153,7 @@ def insert_candidates(
         weight, alpha, magnitude = rows.weight[i], rows.weight[i] * rows.alpha[i], magnitudes[i]
         bar = lists.bar[i]
         for c in range(slots.shape[0]):
-            cost = weight * (scale * scores[r, c]) + (alpha * last[c] + magnitude * slack[c])
+            cost = weight * (scale * scores[r, c] + lost) + (alpha * last[c] + magnitude * slack[c])
             if cost > bar and slots[c] != labels[i]:
                 if lists.length[i] == size:
                     bar = max(bar, min(cost, lists.costs[i, size - 1]))

@@ -15,14 +15,16 @@ from clusterfug.problems.cost_kernels import (
     Ints,
     add_row,
     cost_to_item,
+    cost_to_rest,
     cost_to_row,
     query_of_item,
     sum_rows,
 )
 from clusterfug.problems.dense import DenseProblem
+from clusterfug.problems.protocol import GAIN_TOLERANCE
 
-#: Minimum gain of a move, relative to an upper bound on the absolute costs of the item to both clusters.
-GAIN_TOLERANCE = 1e-13
+#: The sum of a cluster without one of its items is added up anew if the rest is a smaller share of the item.
+MIN_REST_SHARE = 1e-3
 
 #: Maximum number of unused slots for new clusters. When they are used up, the state is built anew.
 MAX_SPARE_SLOTS = 1 << 16
@@ -42,8 +44,8 @@ class FeatureClusterState(NamedTuple):
     mass: Floats  # (slots,) total magnitude of the items
     changed: Ints  # (slots,) time of the last change of the cluster
     evaluated: Ints  # (n,) time at which moves of the item were last evaluated, -1 for never
-    own: Floats  # (n,) cost of an item to itself, which is part of its cost to the sum of its cluster
     magnitudes: Floats  # (n,) u with |cost(i, j)| <= u_i u_j
+    close: Ints  # (n,) whether the best move that was evaluated last is a close call, see `move_if_clear`
     unused: Ints  # (slots,) stack of unused slots
     counts: Ints  # (2,) number of unused slots; clock: number of moves so far
 
@@ -52,14 +54,14 @@ def singleton_clusters(problem: DenseProblem) -> FeatureClusterState:
     """State in which every item is a singleton in the slot of its index, without sums."""
     n = problem.n
     sums, sizes = np.empty((n, problem.d + 1)), np.ones(n, dtype=np.int64)
-    state = clusters_from_sums(problem, np.arange(n), sums, sizes, problem.own_costs[1].copy())
+    state = clusters_from_sums(problem, np.arange(n), sums, sizes, problem.magnitudes.copy())
     return state._replace(summed=np.zeros(n, dtype=np.bool_))
 
 
 def clusters_of(problem: DenseProblem, labels: NDArray[np.int64]) -> FeatureClusterState:
     """State of the clusters of labels 0..K-1, with their sums and spare slots."""
     sums = problem.sums(labels, int(labels.max()) + 1)
-    mass = np.bincount(labels, weights=problem.own_costs[1])
+    mass = np.bincount(labels, weights=problem.magnitudes)
     return with_spare_slots(clusters_from_sums(problem, labels, sums, np.bincount(labels), mass))
 
 
@@ -68,7 +70,6 @@ def clusters_from_sums(
 ) -> FeatureClusterState:
     """State of clusters with known sums, without spare slots: to move items, use `with_spare_slots`."""
     slots = len(sums)
-    own, magnitudes = problem.own_costs
     return FeatureClusterState(
         labels=labels,
         sums=sums,
@@ -77,8 +78,8 @@ def clusters_from_sums(
         mass=mass,
         changed=np.zeros(slots, dtype=np.int64),
         evaluated=np.full(problem.n, -1),
-        own=own,
-        magnitudes=magnitudes,
+        magnitudes=problem.magnitudes,
+        close=np.zeros(problem.n, dtype=np.bool_),
         unused=np.arange(slots)[::-1].copy(),
         counts=np.zeros(2, dtype=np.int64),
     )
@@ -119,6 +120,9 @@ def recompute_sums(
     fresh[slots] = True
     items = np.flatnonzero(fresh[clusters.labels])
     sum_rows(problem.rows, items, clusters.labels[items], clusters.sums)
+    if elsewhere is None:
+        mass = np.bincount(clusters.labels[items], clusters.magnitudes[items], len(clusters.mass))
+        clusters.mass[slots] = mass[slots]
 
 
 @kernel
@@ -135,17 +139,40 @@ def stay_cost(rows: ExtendedRows, clusters: FeatureClusterState, i: int, query: 
     home = clusters.labels[i]
     if clusters.sizes[home] == 1:
         return 0.0
-    return cost_to_row(rows, query, clusters.sums[home]) - clusters.own[i]
+    return cost_to_rest(rows, query, clusters.sums[home])
 
 
 @kernel
-def move_if_gain(rows: ExtendedRows, clusters: FeatureClusterState, i: int, gain: float, to: int) -> bool:
-    """Move item i to a cluster (-1: a new one) if the gain is large enough. Returns whether it moved."""
+def outweighs_rest(clusters: FeatureClusterState, i: int) -> bool:
+    """Whether an item is longer than the other items of its cluster together.
+
+    Then rounding of the sum of the cluster may hide its costs to them.
+    """
+    home = clusters.labels[i]
+    return clusters.sizes[home] > 1 and 2 * clusters.magnitudes[i] > clusters.mass[home]
+
+
+@kernel
+def move_if_clear(rows: ExtendedRows, clusters: FeatureClusterState, i: int, gain: float, to: int) -> bool:
+    """Move item i to a cluster (-1: a new one) if that clearly has a gain. Returns whether it moved.
+
+    A gain is clear if it counts however large the terms of the costs are, by the inequality of Cauchy and
+    Schwarz. Smaller ones are close calls, which `close_call_pass` decides.
+    """
     home = clusters.labels[i]
     clusters.evaluated[i] = clusters.counts[CLOCK]
     masses = clusters.mass[home] + (clusters.mass[to] if to >= 0 else 0.0)
-    if not gain > GAIN_TOLERANCE * clusters.magnitudes[i] * masses:
-        return False
+    limit = GAIN_TOLERANCE * clusters.magnitudes[i] * masses
+    if gain > limit:
+        return move(rows, clusters, i, to)
+    clusters.close[i] = gain > (-limit if outweighs_rest(clusters, i) else 0.0)
+    return False
+
+
+@kernel
+def move(rows: ExtendedRows, clusters: FeatureClusterState, i: int, to: int) -> bool:
+    """Move item i to a cluster (-1: a new one). Returns False if that is impossible."""
+    home = clusters.labels[i]
     if to < 0:
         if clusters.sizes[home] == 1 or clusters.counts[UNUSED] == 0:
             return False
@@ -159,6 +186,7 @@ def move_if_gain(rows: ExtendedRows, clusters: FeatureClusterState, i: int, gain
         add_row(rows, to, clusters.sums[to])
     add_row(rows, i, clusters.sums[to])
     clusters.labels[i] = to
+    clusters.close[i] = False
     clusters.sizes[to] += 1
     clusters.mass[to] += clusters.magnitudes[i]
     clusters.sizes[home] -= 1
@@ -168,10 +196,40 @@ def move_if_gain(rows: ExtendedRows, clusters: FeatureClusterState, i: int, gain
         clusters.unused[clusters.counts[UNUSED]] = home
         clusters.counts[UNUSED] += 1
     else:
-        subtract_row(rows, i, clusters.sums[home])
+        remove_row(rows, clusters, i, home)
     clusters.counts[CLOCK] += 1
     clusters.changed[to] = clusters.changed[home] = clusters.counts[CLOCK]
     return True
+
+
+@kernel
+def remove_row(rows: ExtendedRows, clusters: FeatureClusterState, i: int, home: int) -> None:
+    """Remove the row of item i, which has left, from the sum of a cluster.
+
+    If nearly all of the sum was that row, little of the rest would be left: it is added up again.
+    """
+    if clusters.mass[home] < MIN_REST_SHARE * clusters.magnitudes[i]:
+        rest = np.empty(rows.signature.shape[0])
+        if sum_members(rows, clusters, home, -1, rest):
+            clusters.sums[home] = rest
+            return
+    subtract_row(rows, i, clusters.sums[home])
+
+
+@kernel
+def sum_members(rows: ExtendedRows, clusters: FeatureClusterState, slot: int, but: int, out: Floats) -> bool:
+    """out = the sum of the rows of the items of a cluster, without item `but` (-1 for none).
+
+    Returns False if the cluster has items that are not in the problem.
+    """
+    out[:] = 0.0
+    count = 0
+    for j in range(clusters.labels.shape[0]):
+        if clusters.labels[j] == slot:
+            count += 1
+            if j != but:
+                add_row(rows, j, out)
+    return count == clusters.sizes[slot]
 
 
 @kernel

@@ -4,6 +4,9 @@ Candidates come from blocked products (`candidate_lists`). Moves are decided one
 against the sums of that moment, so every move improves the objective. After a round only the clusters that
 changed are scored again. When no bound of an item exceeds its cost to its own cluster, no single move
 improves the clustering: it is move-optimal.
+
+Gains that may be rounding errors are left for the end: they are compared with the magnitudes of the terms
+of the costs (`GAIN_TOLERANCE`), for which the absolute rows of all items are added up.
 """
 
 import numpy as np
@@ -12,28 +15,40 @@ from numpy.typing import NDArray
 from clusterfug.execution import threads
 from clusterfug.execution.jit import kernel
 from clusterfug.neighbours.exact import Neighbours
-from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints, query_of_item
+from clusterfug.problems.cost_kernels import (
+    ExtendedRows,
+    Floats,
+    Ints,
+    cost_to_row,
+    query_of_item,
+    term_magnitude,
+)
 from clusterfug.problems.dense import DenseProblem
+from clusterfug.problems.protocol import GAIN_TOLERANCE
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.candidate_lists import (
     CandidateLists,
     drop_changed,
     empty_candidate_lists,
     gain_tolerances,
+    least_gains,
     max_gains,
     score_clusters,
     update_stay_costs,
 )
 from clusterfug.refinement.feature_clusters import (
     CLOCK,
+    MIN_REST_SHARE,
     UNUSED,
     FeatureClusterState,
     clusters_of,
     cost_to_cluster,
-    move_if_gain,
+    move,
+    move_if_clear,
     recompute_sums,
     singleton_clusters,
     stay_cost,
+    sum_members,
 )
 from clusterfug.result import compact
 
@@ -42,6 +57,7 @@ N_NEIGHBOURS = 5
 
 _WORK_PER_CALL = 50_000_000  # multiplications per kernel call: a fraction of a second
 _MAX_FIRST_PASSES = 8  # passes along the neighbour graph
+_MAX_ROUNDS = 10_000  # of moves and scoring; a limit that only rounding errors can reach
 _MAX_PASSES = 4  # passes over the items between two scorings
 _MIN_MOVED_SHARE = 0.002  # a pass that moves a smaller share of the items is the last
 
@@ -78,7 +94,9 @@ def feature_moves(
 
     Returns labels 0..K'-1, and whether they are move-optimal.
     """
-    while not budget.over():
+    for _ in range(_MAX_ROUNDS):
+        if budget.over():
+            break
         clusters, lists = clusters_of(problem, labels), empty_candidate_lists(problem.n)
         all_items = np.arange(problem.n)
         update_stay_costs(problem, clusters, lists, all_items)
@@ -103,13 +121,15 @@ def move_rounds(
     Returns True if the clusters are move-optimal, False if the time ran out, or if there was no unused slot
     left for a new cluster. Clusters and (scored) lists are updated in place.
 
-    `elsewhere` is the contribution of items that are not in the problem to the sums of the clusters. If
-    there are hidden clusters, known only through the bounds in the lists, the function returns False as
-    soon as these bounds do not exclude an improving move.
+    `elsewhere` is the contribution of items that are not in the problem to the sums of the clusters; then
+    only clear gains count. If there are hidden clusters, known only through the bounds in the lists, the
+    function returns False as soon as these bounds do not exclude an improving move.
     """
     all_items = np.arange(problem.n)
-    while not budget.over():
-        unclear = apply_listed_moves(problem, clusters, lists)
+    for _ in range(_MAX_ROUNDS):
+        if budget.over():
+            break
+        unclear = apply_listed_moves(problem, clusters, lists, only_clear=elsewhere is not None)
         if clusters.counts[CLOCK] == lists.scored[0]:  # no item moved
             if hidden_clusters:
                 return not len(unclear)
@@ -120,7 +140,10 @@ def move_rounds(
                 lists.length[short], lists.bar[short] = 0, -np.inf
                 score_clusters(problem, clusters, lists, short, np.flatnonzero(clusters.sizes))
                 continue
-            if not move_to_best(problem, clusters, unclear, budget):
+            moved = move_to_best(problem, clusters, unclear, budget)
+            if not moved and elsewhere is None:
+                moved = move_close_calls(problem, clusters, budget)
+            if not moved:
                 return not budget.over()
         if clusters.counts[UNUSED] == 0:
             return False
@@ -135,14 +158,16 @@ def move_rounds(
 
 
 def apply_listed_moves(
-    problem: DenseProblem, clusters: FeatureClusterState, lists: CandidateLists
+    problem: DenseProblem, clusters: FeatureClusterState, lists: CandidateLists, only_clear: bool
 ) -> NDArray[np.int64]:
     """Move items to listed clusters, those with the largest possible gain first.
 
-    Returns the items for which a cluster that is not listed may be better.
+    Returns the items for which a cluster that is not listed may be better; with `only_clear`, clearly
+    better.
     """
     n, step = problem.n, max(1, _WORK_PER_CALL // (lists.ids.shape[1] * problem.d))
-    gain, minimum = max_gains(lists), gain_tolerances(clusters)
+    gain, minimum = max_gains(lists), (gain_tolerances if only_clear else least_gains)(clusters)
+    clusters.close[:] = False
     unclear = np.flatnonzero(lists.bar - lists.stay > minimum)
     items = np.flatnonzero(gain > minimum)
     items = items[np.argsort(-gain[items], kind="stable")]
@@ -168,6 +193,22 @@ def move_to_best(
         if budget.over():
             break
         moved += full_pass(problem.rows, clusters, items[start : start + step])
+    return moved
+
+
+def move_close_calls(problem: DenseProblem, clusters: FeatureClusterState, budget: Budget) -> int:
+    """Decide the close calls among the evaluated moves. Returns the number of moves."""
+    items = np.flatnonzero(clusters.close)
+    if not len(items):
+        return 0
+    totals = problem.term_sums(clusters.labels, len(clusters.sizes))
+    step = max(1, _WORK_PER_CALL // (2 * len(clusters.sizes) * problem.d + problem.n))
+    moved = 0
+    for start in range(0, len(items), step):
+        if budget.over():
+            break
+        part = items[start : start + step]
+        moved += close_call_pass(problem.rows, clusters, part, problem.item_terms(part), totals)
     return moved
 
 
@@ -198,7 +239,7 @@ def neighbour_pass(rows: ExtendedRows, clusters: FeatureClusterState, ids: Ints,
             if cost > best:
                 best = cost
                 to = slot
-        moved += move_if_gain(rows, clusters, i, best - stay, to)
+        moved += move_if_clear(rows, clusters, i, best - stay, to)
     return moved
 
 
@@ -237,7 +278,7 @@ def candidate_pass(
             if cost > best:
                 best = cost
                 to = slot
-        moved += move_if_gain(rows, clusters, i, best - stay, to)
+        moved += move_if_clear(rows, clusters, i, best - stay, to)
     return moved
 
 
@@ -256,5 +297,44 @@ def full_pass(rows: ExtendedRows, clusters: FeatureClusterState, items: Ints) ->
                 if cost > best:
                     best = cost
                     to = slot
-        moved += move_if_gain(rows, clusters, i, best - stay_cost(rows, clusters, i, query), to)
+        moved += move_if_clear(rows, clusters, i, best - stay_cost(rows, clusters, i, query), to)
+    return moved
+
+
+@kernel
+def close_call_pass(
+    rows: ExtendedRows, clusters: FeatureClusterState, items: Ints, terms: Floats, totals: Floats
+) -> int:
+    """Make the moves of some items whose gains count. Returns the number of moves.
+
+    `terms` are the absolute rows of the items, `totals` those of the clusters, which are updated.
+    """
+    query = np.empty(rows.signature.shape[0])
+    rest, rest_terms = np.empty(query.shape[0]), np.empty(query.shape[0])
+    moved = 0
+    for t in range(items.shape[0]):
+        i = items[t]
+        home = clusters.labels[i]
+        query_of_item(rows, i, query)
+        stay = stay_cost(rows, clusters, i, query)
+        for p in range(rest_terms.shape[0]):
+            rest_terms[p] = max(totals[home, p] - terms[t, p], 0.0)
+        magnitude = term_magnitude(rows, terms[t], rest_terms)
+        hidden = MIN_REST_SHARE * term_magnitude(rows, terms[t], terms[t]) > magnitude
+        if hidden and sum_members(rows, clusters, home, i, rest):
+            stay = cost_to_row(rows, query, rest)
+        best, to = 0.0, home
+        if clusters.sizes[home] > 1 and -stay > GAIN_TOLERANCE * magnitude:
+            best, to = -stay, -1
+        for slot in range(clusters.sizes.shape[0]):
+            if slot == home or clusters.sizes[slot] == 0:
+                continue
+            gain = cost_to_cluster(rows, clusters, query, slot) - stay
+            if gain > best:
+                others = term_magnitude(rows, terms[t], totals[slot])
+                if gain > GAIN_TOLERANCE * (magnitude + others):
+                    best, to = gain, slot
+        if to != home and move(rows, clusters, i, to):
+            totals[clusters.labels[i]] += terms[t]
+            moved += 1
     return moved

@@ -13,12 +13,13 @@ from clusterfug.execution import threads
 from clusterfug.execution.jit import kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.problems.graph import Adjacency, GraphProblem
+from clusterfug.problems.protocol import GAIN_TOLERANCE
 from clusterfug.refinement.budget import Budget
 from clusterfug.result import compact
 
 _WORK_PER_CALL = 20_000_000  # half-edges per kernel call: a fraction of a second
 _MAX_FIRST_PASSES = 4  # passes from singletons, before the clusters become the nodes of the next level
-_GAIN_TOLERANCE = 1e-12  # minimum gain of a move, relative to the sum of the absolute costs at the node
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 class GraphClusterState(NamedTuple):
@@ -30,7 +31,8 @@ class GraphClusterState(NamedTuple):
     n_unused: Ints  # (1,) height of the stack
     active: Ints  # (n,) whether the node or a neighbour has moved since the node was evaluated
     cost: Floats  # (n,) cost of the node that is evaluated to each slot; 0 between nodes
-    tolerance: Floats  # (n,) minimum gain of a move of the node
+    magnitude: Floats  # (n,) absolute cost of the node that is evaluated to each slot; 0 between nodes
+    clear: Floats  # (n,) gain of a move of the node that counts, whatever the clusters
 
 
 def best_edge_costs(graph: GraphProblem) -> NDArray[np.float64]:
@@ -84,7 +86,8 @@ def _cluster_state(graph: GraphProblem, labels: NDArray[np.int64]) -> GraphClust
         n_unused=np.array([n - k]),
         active=np.ones(n, dtype=np.bool_),
         cost=np.zeros(n),
-        tolerance=_GAIN_TOLERANCE * magnitude,
+        magnitude=np.zeros(n),
+        clear=(GAIN_TOLERANCE + _EPSILON * np.diff(graph.adjacency.starts)) * magnitude,
     )
 
 
@@ -122,9 +125,11 @@ def move_nodes(graph: Adjacency, state: GraphClusterState, nodes: Ints) -> int:
                 best = cost
                 to = slot
         gain = best - state.cost[home]
+        if 0 < gain <= state.clear[v]:
+            gain, to = counting_gain(graph, state, v)
         for at in range(start, stop):
             state.cost[state.labels[graph.ends[at]]] = 0.0
-        if not gain > state.tolerance[v] or (to < 0 and state.sizes[home] == 1):
+        if not gain > 0 or (to < 0 and state.sizes[home] == 1):
             continue
         if to < 0:
             state.n_unused[0] -= 1
@@ -139,3 +144,27 @@ def move_nodes(graph: Adjacency, state: GraphClusterState, nodes: Ints) -> int:
             state.active[graph.ends[at]] = True
         moved += 1
     return moved
+
+
+@kernel
+def counting_gain(graph: Adjacency, state: GraphClusterState, v: int) -> tuple[float, int]:
+    """Return the largest gain of node v that counts, and the cluster (-1: a new one); 0 if none counts.
+
+    A gain counts if it exceeds a share of the absolute costs of the node to the two clusters.
+    """
+    start, stop = graph.starts[v], graph.starts[v + 1]
+    for at in range(start, stop):
+        state.magnitude[state.labels[graph.ends[at]]] += abs(graph.costs[at])
+    share = GAIN_TOLERANCE + _EPSILON * (stop - start)
+    home = state.labels[v]
+    stay, least = state.cost[home], share * state.magnitude[home]
+    best, to = (-stay if -stay > least else 0.0), -1
+    for at in range(start, stop):
+        slot = state.labels[graph.ends[at]]
+        gain = state.cost[slot] - stay
+        counts = slot != home and gain > least + share * state.magnitude[slot]
+        if counts and (gain > best or (gain == best and to > slot)):
+            best, to = gain, slot
+    for at in range(start, stop):
+        state.magnitude[state.labels[graph.ends[at]]] = 0.0
+    return best, to

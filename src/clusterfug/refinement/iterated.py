@@ -29,7 +29,6 @@ _MIN_SHAKES = 20  # shaking steps per iteration; one per node if there are more 
 _POLISHING_ROUNDS = 2  # rounds of shaking when a whole problem is polished, while they find improvements
 _POLISHING_FRACTION = 4  # neighbourhoods that are polished are shaken 1/4 as long
 _MAX_STALLED = 50  # iterations without improvement before the search stops, per _MAX_NODES items
-_GAIN_TOLERANCE = 1e-12  # minimum gain of a move, relative to the sum of the absolute costs at a node
 
 
 class Subproblem(NamedTuple):
@@ -78,7 +77,7 @@ def _search_whole(
     costs = problem.group_costs(np.arange(n), np.arange(n))
     best, stalled = labels, 0
     while stalled < _MAX_STALLED and budget.spend():
-        part = _part(costs, labels)  # made anew: rounding errors accumulate in a table that is updated
+        part = make_part(costs.costs, labels, costs.tolerance)  # made anew: rounding errors accumulate in a table that is updated
         before = part.inside[0]
         if stalled == 0:
             kernighan_lin(part)
@@ -151,9 +150,5 @@ def subproblem_around(problem: Problem, labels: NDArray[np.int64], i: int, nodes
         rest = members[np.argsort(-closeness[items[members]], kind="stable")[free[c] :]]
         groups[rest] = rest.min()
     _, first, groups = np.unique(groups, return_index=True, return_inverse=True)
-    return Subproblem(items, groups, _part(problem.group_costs(items, groups), labels[items[first]]))
-
-
-def _part(costs: NDArray[np.float64], labels: NDArray[np.int64]) -> Part:
-    """Part with the tolerance that belongs to its costs."""
-    return make_part(costs, labels, _GAIN_TOLERANCE * float(np.abs(costs).sum(axis=1).max()))
+    costs = problem.group_costs(items, groups)
+    return Subproblem(items, groups, make_part(costs.costs, labels[items[first]], costs.tolerance))

@@ -11,6 +11,7 @@ from clusterfug.execution.jit import kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.refinement.part import ALONE, CLUSTERS, Part, climb, move_node
 
+_MAX_ROUNDS = 100  # over all pairs of clusters; a limit that only rounding errors can reach
 _MAX_STALLED = 50  # steps of a chain without a new best prefix before it ends
 
 
@@ -26,7 +27,9 @@ def kernighan_lin(part: Part) -> None:
     nodes, gains = np.empty(m, dtype=np.int64), np.empty(m)
     highest = np.empty(m + 1)
     slots = np.empty(m + 1, dtype=np.int64)
-    while changed.any():
+    for _ in range(_MAX_ROUNDS):
+        if not changed.any():
+            break
         pending = changed.copy()
         changed[:] = False
         count = part.counts[CLUSTERS]

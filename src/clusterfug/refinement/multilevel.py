@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from clusterfug.problems.protocol import Problem
 from clusterfug.refinement.budget import Budget
 
+_MAX_ROUNDS = 1000  # of moves and joins; a limit that only rounding errors can reach
+
 
 class Refined(NamedTuple):
     """Labels 0..K-1, and whether it is certain that no single move and no single join improves them."""
@@ -41,12 +43,20 @@ def refine(problem: Problem, labels: NDArray[np.int64], budget: Budget) -> Refin
 
     The result is never worse than the given labels.
     """
-    while True:
+    for _ in range(_MAX_ROUNDS):
         labels, move_optimal = problem.move_items(labels, budget)
         if not move_optimal:
-            return Refined(labels, False, False)
+            break
         contracted = problem.contract(labels)
-        joined = multilevel(contracted, budget)
-        if int(joined.max()) + 1 == contracted.n:
+        partners = contracted.partners()
+        if not contracted.any_attracts(partners):
             return Refined(labels, True, True)
-        labels = contracted.move_items(joined, budget)[0][labels]
+        joined = multilevel(contracted, budget, partners=partners)
+        if int(joined.max()) + 1 < contracted.n:
+            joined, _ = contracted.move_items(joined, budget)
+        else:  # what attracts may be a rounding error
+            joined, join_optimal = problem.join_clusters(labels, budget)
+            if int(joined.max()) + 1 == contracted.n:
+                return Refined(labels, True, join_optimal)
+        labels = joined[labels]
+    return Refined(labels, False, False)

@@ -14,6 +14,8 @@ from clusterfug.execution.jit import kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.result import compact
 
+_MAX_MOVES_PER_NODE = 100  # of one call of `climb`; a limit that only rounding errors can reach
+
 ALONE = -1  # as the target of a move: a new cluster
 CLUSTERS = 0  # index into Part.counts
 
@@ -101,14 +103,15 @@ def swap_slots(part: Part, slot: int, position: int) -> None:
 def climb(part: Part, first: int) -> None:
     """Hill climbing: move nodes cyclically, beginning with node `first`, until no move has a gain.
 
-    A move can have a gain only if the cluster that the node leaves or the one that it joins is dirty.
+    (Or until the number of moves reaches a limit, since the table accumulates rounding errors.) A move can have a gain only if the cluster that the node leaves or the one that it joins is dirty.
     """
     m = part.labels.shape[0]
     dirty = np.empty(m + 1, dtype=np.int64)
     stalled = 0  # nodes visited since the last move
+    moves_left = _MAX_MOVES_PER_NODE * m
     v = first
     count = -1
-    while stalled < m:
+    while stalled < m and moves_left > 0:
         if count < 0:
             count = 0
             for at in range(part.counts[CLUSTERS]):
@@ -133,6 +136,7 @@ def climb(part: Part, first: int) -> None:
                     to = slot
         if best > stay + part.tolerance and not (to == ALONE and part.sizes[home] == 1):
             move_node(part, v, to)
+            moves_left -= 1
             count = -1
             stalled = 0
         else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from clusterfug.result import INTERRUPTED
+from clusterfug.result import INTERRUPTED, compact
 from clusterfug.solvers.base import Context, starting_labels
 from clusterfug.solvers.local_search import TIME_LIMIT, RandomSearch
 
@@ -43,6 +43,8 @@ class Exact(RandomSearch):
         from clusterfug.bounds.compute import bound_problem
         from clusterfug.core import final_labels
         from clusterfug.exact.prove import prove
+        from clusterfug.refinement.budget import Budget
+        from clusterfug.refinement.multilevel import refine
         from clusterfug.refinement.strategies import STRATEGIES, Start
 
         record, budget = context.record, self.budget()
@@ -53,13 +55,14 @@ class Exact(RandomSearch):
         nodes = np.arange(problem.n)
         deadline = time.perf_counter() + budget.left()
         try:
-            proof = prove(problem.group_costs(nodes, nodes), record.labels, deadline=deadline)
+            proof = prove(problem.group_costs(nodes, nodes).costs, record.labels, deadline=deadline)
         except KeyboardInterrupt:
             record.phase(INTERRUPTED, record.labels)
             return
-        record.phase("exact", proof.labels, proof.optimal, proof.optimal)
+        refined = refine(problem, compact(proof.labels), Budget())  # gains that are small beside other costs
+        record.phase("exact", *refined)
         value = proof.bound - 2 * problem.cost_error
-        objective = problem.objective(final_labels(problem, proof.labels))
+        objective = problem.objective(final_labels(problem, refined.labels))
         rounding = max(0.0, objective - value) if proof.optimal else 0.0
         bound = LowerBound(value, rounding, "exact", None, record.last_seconds)
         if not proof.optimal:

@@ -1,12 +1,14 @@
 """Totals of clusters whose items are in several shards."""
 
+from functools import reduce
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from makers import noisy_problem, pair_costs
 
-from clusterfug.execution.sharded.totals import add_terms, add_totals, cluster_totals
+from clusterfug import DenseProblem
+from clusterfug.execution.sharded.totals import ObjectiveTerms, add_totals, cluster_totals
 from clusterfug.result import compact
 
 
@@ -34,10 +36,10 @@ def test_totals_of_parts_add_up_to_those_of_the_problem(rng, costs, dtype):
         for at, c in enumerate(totals.ids):
             np.testing.assert_allclose(totals.sums[at], items[labels == c].sum(axis=0), atol=1e-12)
             assert totals.weight[at] == pytest.approx(weight[labels == c].sum())
-            assert totals.mass[at] == pytest.approx(problem.own_costs[1][labels == c].sum())
+            assert totals.mass[at] == pytest.approx(problem.magnitudes[labels == c].sum())
             assert totals.sizes[at] == np.count_nonzero(labels == c)
         assert totals.weightless.sum() == np.count_nonzero(weight == 0)
-        assert totals.own.sum() == pytest.approx(problem.own_costs[0].sum())
+        np.testing.assert_allclose(totals.inside, problem.insides(compact(labels), 5), atol=1e-12)
         assert totals.terms().inside == pytest.approx(problem.inside(labels))
         assert totals.terms().all_pairs == pytest.approx(problem.all_singletons)
         np.testing.assert_array_equal(totals.signature, problem.rows.signature)
@@ -64,7 +66,17 @@ def test_objective_terms_of_blocks_of_clusters_add_up(rng):
     labels = np.sort(rng.integers(0, 5, size=30))
     problem = noisy_problem(rng, sample_weight=np.where(labels == 3, 0.0, 2.0))
     totals = cluster_totals(problem, labels)
-    terms = add_terms([totals.block(start, start + 2).terms() for start in (0, 2, 4)])
+    terms = reduce(ObjectiveTerms.add, (totals.block(start, start + 2).terms() for start in (0, 2, 4)))
     assert terms.inside == pytest.approx(problem.inside(labels))
     assert terms.all_pairs == pytest.approx(problem.all_singletons)
     assert terms.weightless == np.count_nonzero(labels == 3) > 0
+
+
+def test_one_long_row_does_not_hide_the_costs_of_the_others():
+    """The square of the long row is 1e16, so sums of squares would have no digits left for costs near 1."""
+    X = np.array([[1e8, 0.3, 0], [0, 1, 0], [0, 1, 0.2]])
+    problem, labels = DenseProblem(X, 0.5), np.array([0, 1, 1])
+    parts = [cluster_totals(problem.subset(part), labels[part]) for part in (slice(0, 2), slice(2, 3))]
+    terms = add_totals(*parts).terms()
+    assert terms.inside == pytest.approx(0.5)
+    assert terms.inside - terms.all_pairs == pytest.approx(0.4)

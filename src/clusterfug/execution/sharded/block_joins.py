@@ -18,7 +18,7 @@ from clusterfug.execution.sharded.engine import Engine, TaskCoroutine
 from clusterfug.neighbours.exact import Neighbours, exact_neighbours
 from clusterfug.problems.cost_kernels import Ints
 from clusterfug.problems.dense import DenseProblem
-from clusterfug.refinement.feature_clusters import GAIN_TOLERANCE
+from clusterfug.problems.protocol import GAIN_TOLERANCE
 from clusterfug.result import compact
 
 _MAX_PARTNERS = 4  # of a node
@@ -92,7 +92,7 @@ def find_partners(first: DenseProblem, second: DenseProblem | None = None) -> tu
     both = first if second is None else first.concatenate(second)
     split = 0 if second is None else first.n
     ids, costs = exact_neighbours(both, _MAX_PARTNERS, split=split)
-    magnitudes = both.own_costs[1]
+    magnitudes = both.magnitudes
     rounding = GAIN_TOLERANCE * magnitudes[:, None] * (magnitudes[:, None] + magnitudes[ids])
     costs = np.where(costs > rounding, costs, -np.inf)
     missing = (0, 0), (0, _MAX_PARTNERS - ids.shape[1])

@@ -5,7 +5,7 @@ run. A task that is lost can be repeated anywhere, since it needs only rows and 
 """
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from clusterfug.execution.sharded.block_joins import Labels, NodeBlock, join_blo
 from clusterfug.execution.sharded.checkpoint import Checkpoint, DriverState
 from clusterfug.execution.sharded.engine import CoroutineScheduler, Engine, TaskCoroutine, tree_reduce
 from clusterfug.execution.sharded.moves import Flags, MoveCandidates, ShardScores, decide_moves
-from clusterfug.execution.sharded.totals import ClusterTotals, add_terms, add_totals
+from clusterfug.execution.sharded.totals import ClusterTotals, ObjectiveTerms, add_totals
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.multilevel import Refined
@@ -343,7 +343,7 @@ class Driver:
         """Return the totals and the objective of labels 0..K-1."""
         totals = self._totals(self.shards, labels)
         submitted = [self.engine.submit(ClusterTotals.terms, block) for block in totals]
-        terms = add_terms([self.engine.value(task) for task in submitted])
+        terms = reduce(ObjectiveTerms.add, (self.engine.value(task) for task in submitted))
         return RunEvaluation(totals, terms.inside, terms.all_pairs, terms.weightless)
 
     def _totals(self, shards: list[Shard], labels: Labels) -> list[Any]:

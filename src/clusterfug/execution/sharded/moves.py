@@ -120,7 +120,7 @@ def decide_moves(
         optimal = move_rounds(problem, clusters, lists, Budget(), elsewhere, hidden_clusters)
         unsettled = labels[:0] if optimal else labels
     else:
-        unclear = apply_listed_moves(problem, clusters, lists)
+        unclear = apply_listed_moves(problem, clusters, lists, only_clear=True)
         if clusters.counts[CLOCK] == 0 and not hidden_clusters:
             move_to_best(problem, clusters, unclear, Budget())
             unclear = unclear[:0]

@@ -12,26 +12,22 @@ from clusterfug.problems.dense import DenseProblem
 class ObjectiveTerms(NamedTuple):
     """Sums over clusters from which objective and inside follow; terms of disjoint clusters add up."""
 
-    squares: float  # inner products of the clusters' sums with themselves
+    inside: float  # total cost of the pairs that share a cluster
+    across: float  # total cost of the other pairs
     row: Floats  # (d + 1,) sum of all items
-    own: float  # inner products of the items with themselves
     weightless: int  # items of weight 0
     signature: Floats  # (d + 1,)
 
     @property
-    def inside(self) -> float:
-        """Total cost of the pairs that share a cluster."""
-        return (self.squares - self.own) / 2
-
-    @property
     def all_pairs(self) -> float:
         """Total cost of all pairs."""
-        return (float(self.row @ (self.signature * self.row)) - self.own) / 2
+        return self.inside + self.across
 
-
-def add_terms(terms: list[ObjectiveTerms]) -> ObjectiveTerms:
-    squares, rows, own, weightless, (signature, *_) = zip(*terms, strict=True)
-    return ObjectiveTerms(sum(squares), np.sum(rows, axis=0), sum(own), sum(weightless), signature)
+    def add(self, other: "ObjectiveTerms") -> "ObjectiveTerms":
+        """Return the terms of all clusters of both."""
+        across = self.across + other.across + float(self.row @ (self.signature * other.row))
+        row, weightless = self.row + other.row, self.weightless + other.weightless
+        return ObjectiveTerms(self.inside + other.inside, across, row, weightless, self.signature)
 
 
 class ClusterTotals(NamedTuple):
@@ -43,15 +39,14 @@ class ClusterTotals(NamedTuple):
     weight: Floats  # (m,)
     sizes: Ints  # (m,)
     weightless: Ints  # (m,) items of weight 0
-    own: Floats  # (m,) inner products of the items with themselves
+    inside: Floats  # (m,) total costs of the pairs of their items
     signature: Floats  # (d + 1,)
 
     def terms(self) -> ObjectiveTerms:
-        squares = np.einsum("cd,cd,d->c", self.sums, self.sums, self.signature)
         return ObjectiveTerms(
-            float(squares.sum()),
+            float(self.inside.sum()),
+            self.contracted().all_singletons,
             self.sums.sum(axis=0),
-            float(self.own.sum()),
             int(self.weightless.sum()),
             self.signature,
         )
@@ -75,16 +70,15 @@ class ClusterTotals(NamedTuple):
 def cluster_totals(problem: DenseProblem, labels: NDArray[np.int64]) -> ClusterTotals:
     """Return the totals of the clusters of one problem."""
     ids, at = np.unique(labels, return_inverse=True)
-    own, magnitudes = problem.own_costs
     weight = problem.rows.weight
     return ClusterTotals(
         ids=ids,
         sums=problem.sums(at, len(ids)),
-        mass=np.bincount(at, weights=magnitudes),
+        mass=np.bincount(at, weights=problem.magnitudes),
         weight=np.bincount(at, weights=weight),
         sizes=np.bincount(at),
         weightless=np.bincount(at[weight == 0], minlength=len(ids)),
-        own=np.bincount(at, weights=own),
+        inside=problem.insides(at, len(ids)),
         signature=problem.rows.signature,
     )
 
@@ -94,11 +88,14 @@ def add_totals(*parts: ClusterTotals) -> ClusterTotals:
     ids = np.unique(np.concatenate([part.ids for part in parts]))
     positions = [np.searchsorted(ids, part.ids) for part in parts]
 
-    def added(arrays: tuple[NDArray[Any], ...]) -> NDArray[Any]:
-        total = np.zeros((len(ids), *arrays[0].shape[1:]), dtype=arrays[0].dtype)
-        for at, array in zip(positions, arrays, strict=True):
-            total[at] += array
-        return total
+    def zeros(array: NDArray[Any]) -> NDArray[Any]:
+        return np.zeros((len(ids), *array.shape[1:]), dtype=array.dtype)
 
-    arrays = zip(*(part[1:-1] for part in parts), strict=True)
-    return ClusterTotals._make([ids, *map(added, arrays), parts[0].signature])
+    total = ClusterTotals._make([ids, *map(zeros, parts[0][1:-1]), parts[0].signature])
+    for at, part in zip(positions, parts, strict=True):
+        # The pairs of an item of this part and one of those before it. (Sums of squares less the items' own
+        # would have them, too, but the square of one long row would hide the costs of all others.)
+        total.inside[at] += np.einsum("cd,cd->c", total.sums[at] * total.signature, part.sums)
+        for array, of_part in zip(total[1:-1], part[1:-1], strict=True):
+            array[at] += of_part
+    return total
