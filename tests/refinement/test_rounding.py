@@ -46,7 +46,7 @@ def test_kernighan_lin_ends_where_a_product_of_costs_is_not_symmetric():
 @pytest.mark.parametrize("zeros", [2, 3])
 @pytest.mark.parametrize("threshold", [-1e-30, 4e-31])
 def test_tiny_costs_of_zero_rows_count(zeros, threshold):
-    """Beside rows of length 3 the costs of rows of zeros, minus the threshold, look like rounding errors."""
+    """Beside rows of length 3 the costs of rows of zeros, minus the threshold, look like rounding."""
     X = np.float32([[0, 0]] * zeros + [[3, 0]] * 2)
     for init in (None, np.arange(len(X)), np.array([0] * zeros + [1, 1])):
         result = dense_multicut(X, threshold, metric="inner_product", algorithm="fast", init=init)

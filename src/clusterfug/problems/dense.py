@@ -292,7 +292,7 @@ class DenseProblem(Problem):
             own_costs(self.rows, block.start, block.stop, own, magnitudes)
         if self.parts is not None:
             whole, cluster_of = self.parts
-            magnitudes = np.bincount(cluster_of, weights=whole.magnitudes)
+            magnitudes = np.bincount(cluster_of, weights=whole.magnitudes).astype(np.float64)
         return own, magnitudes
 
     @property
@@ -374,9 +374,7 @@ class DenseProblem(Problem):
 
         return feature_moves(self, labels, budget)
 
-    def join_clusters(
-        self, labels: NDArray[np.int64], budget: "Budget"
-    ) -> tuple[NDArray[np.int64], bool]:
+    def join_clusters(self, labels: NDArray[np.int64], budget: "Budget") -> tuple[NDArray[np.int64], bool]:
         clusters = self.contract(labels)
         clusters.parts = self, labels  # so that the terms of costs have their true magnitudes
         return clusters.move_items(np.arange(clusters.n), budget)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from clusterfug.result import Clustering
 
 
-#: A gain counts if it exceeds this share of the magnitudes of the terms that it is the sum of. A smaller one
-#: may be rounding: "no single move improves" means that none gains more. (2^-53 is about 1e-16; the rest is
-#: for sums of many terms.)
+#: A gain counts if it exceeds this share of the magnitudes of the terms that it is the sum of. A smaller
+#: one may be rounding: "no single move improves" means that none gains more. (2^-53 is about 1e-16; the
+#: rest is for sums of many terms.)
 GAIN_TOLERANCE = 1e-12
 
 
@@ -155,9 +155,7 @@ class Problem(Solvable):
         Returns labels 0..K'-1, and True if they are move-optimal: no single move improves them.
         """
 
-    def join_clusters(
-        self, labels: NDArray[np.int64], budget: "Budget"
-    ) -> tuple[NDArray[np.int64], bool]:
+    def join_clusters(self, labels: NDArray[np.int64], budget: "Budget") -> tuple[NDArray[np.int64], bool]:
         """Move whole clusters 0..K-1 of the labels until no such move is left or the budget is over.
 
         Returns labels of the clusters, and True if they are join-optimal: no join improves them.

@@ -35,6 +35,15 @@ class CandidateLists(NamedTuple):
     scored: Ints  # (1,) time (number of moves) at which all of this was computed
 
 
+class Margins(NamedTuple):
+    """What turns the scores of some clusters into upper bounds on costs."""
+
+    scale: float  # a score is the product of features divided by it
+    lost: float  # by numbers that are too small for the precision of the scores, per unit of weight
+    last: Floats  # last entries of the queries of the clusters
+    slack: Floats  # rounding of the product, per unit of an item's magnitude
+
+
 def empty_candidate_lists(n: int) -> CandidateLists:
     """Lists of n items that are not scored yet."""
     return CandidateLists(
@@ -125,9 +134,8 @@ def _score_slots(
         features = rows.features[part] if whole else rows.features[items[part]]
         scores = threads.scratch(len(features), len(slots), dtype)
         np.matmul(features, columns, out=scores)
-        insert_candidates(
-            rows, scores, items[part], slots, 1 / scale, lost, last, slack, magnitudes, clusters.labels, lists
-        )
+        margins = Margins(1 / scale, lost, last, slack)
+        insert_candidates(rows, scores, items[part], slots, margins, magnitudes, clusters.labels, lists)
 
     threads.for_each(block, threads.slices(len(items), _BLOCK_ITEMS))
 
@@ -138,10 +146,7 @@ def insert_candidates(
     scores: Floats,
     items: Ints,
     slots: Ints,
-    scale: float,
-    lost: float,
-    last: Floats,
-    slack: Floats,
+    margins: Margins,
     magnitudes: Floats,
     labels: Ints,
     lists: CandidateLists,
@@ -153,7 +158,9 @@ def insert_candidates(
         weight, alpha, magnitude = rows.weight[i], rows.weight[i] * rows.alpha[i], magnitudes[i]
         bar = lists.bar[i]
         for c in range(slots.shape[0]):
-            cost = weight * (scale * scores[r, c] + lost) + (alpha * last[c] + magnitude * slack[c])
+            cost = weight * (margins.scale * scores[r, c] + margins.lost) + (
+                alpha * margins.last[c] + magnitude * margins.slack[c]
+            )
             if cost > bar and slots[c] != labels[i]:
                 if lists.length[i] == size:
                     bar = max(bar, min(cost, lists.costs[i, size - 1]))

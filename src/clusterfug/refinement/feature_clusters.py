@@ -23,7 +23,7 @@ from clusterfug.problems.cost_kernels import (
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.protocol import GAIN_TOLERANCE
 
-#: The sum of a cluster without one of its items is added up anew if the rest is a smaller share of the item.
+#: If an item leaves a cluster whose rest has a smaller share of its magnitude, the rest is added up anew.
 MIN_REST_SHARE = 1e-3
 
 #: Maximum number of unused slots for new clusters. When they are used up, the state is built anew.
@@ -217,7 +217,9 @@ def remove_row(rows: ExtendedRows, clusters: FeatureClusterState, i: int, home: 
 
 
 @kernel
-def sum_members(rows: ExtendedRows, clusters: FeatureClusterState, slot: int, but: int, out: Floats) -> bool:
+def sum_members(
+    rows: ExtendedRows, clusters: FeatureClusterState, slot: int, but: int, out: Floats
+) -> bool:
     """out = the sum of the rows of the items of a cluster, without item `but` (-1 for none).
 
     Returns False if the cluster has items that are not in the problem.

@@ -77,7 +77,8 @@ def _search_whole(
     costs = problem.group_costs(np.arange(n), np.arange(n))
     best, stalled = labels, 0
     while stalled < _MAX_STALLED and budget.spend():
-        part = make_part(costs.costs, labels, costs.tolerance)  # made anew: rounding errors accumulate in a table that is updated
+        # Made anew, because rounding errors accumulate in a table that is updated.
+        part = make_part(costs.costs, labels, costs.tolerance)
         before = part.inside[0]
         if stalled == 0:
             kernighan_lin(part)

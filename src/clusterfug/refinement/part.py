@@ -103,7 +103,8 @@ def swap_slots(part: Part, slot: int, position: int) -> None:
 def climb(part: Part, first: int) -> None:
     """Hill climbing: move nodes cyclically, beginning with node `first`, until no move has a gain.
 
-    (Or until the number of moves reaches a limit, since the table accumulates rounding errors.) A move can have a gain only if the cluster that the node leaves or the one that it joins is dirty.
+    (Or until the number of moves reaches a limit, since the table accumulates rounding errors.) A move can
+    have a gain only if the cluster that the node leaves or the one that it joins is dirty.
     """
     m = part.labels.shape[0]
     dirty = np.empty(m + 1, dtype=np.int64)

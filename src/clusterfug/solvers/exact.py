@@ -59,7 +59,8 @@ class Exact(RandomSearch):
         except KeyboardInterrupt:
             record.phase(INTERRUPTED, record.labels)
             return
-        refined = refine(problem, compact(proof.labels), Budget())  # gains that are small beside other costs
+        # The proof is of rounded costs: gains that are small beside other costs may be left.
+        refined = refine(problem, compact(proof.labels), Budget())
         record.phase("exact", *refined)
         value = proof.bound - 2 * problem.cost_error
         objective = problem.objective(final_labels(problem, refined.labels))
