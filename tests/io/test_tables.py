@@ -74,7 +74,7 @@ def test_a_broken_file_is_named_in_one_line(rng, tmp_path, ending, content):
     if content == "cut":
         write_table(table_of(rng.normal(size=(300, 3)), "columns"), path)
         path.write_bytes(path.read_bytes()[:-300])
-    with pytest.raises(ValueError, match=f"is not a readable {ending} file") as error:
+    with pytest.raises(ValueError, match="is broken") as error:
         dense_multicut(path, 0.4, memory_limit=1)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)

@@ -68,7 +68,7 @@ def test_coco_errors_say_what_is_wrong_with_a_file(tmp_path, rng):
     broken(lambda c: c.pop("categories"), "is not a panoptic JSON as COCO has it")
     path.write_text(json.dumps(content))
     picture.write_bytes(picture.read_bytes()[:60])
-    with pytest.raises(ValueError, match=r"a\.png is not a readable picture"):
+    with pytest.raises(ValueError, match=r"a\.png is broken picture"):
         CocoTruth(path).read("a")
     picture.unlink()
     with pytest.raises(FileNotFoundError, match="does not exist"):

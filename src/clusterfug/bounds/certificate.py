@@ -9,11 +9,9 @@ amounts, and the residuals of the pairs that they touch; residuals and triangles
 
 import math
 import re
-import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,12 +122,14 @@ class LowerBound:
     @classmethod
     def load(cls, path: Any) -> "LowerBound":
         """Return the bound that `save` wrote."""
+        from clusterfug.io.files import read_archive
+
         try:
-            with np.load(path, allow_pickle=False) as file:
-                certificate = Certificate(*(file[field.name] for field in fields(Certificate)))
-                value, rounding, seconds = (float(file[x]) for x in ("value", "rounding", "seconds"))
-                return cls(value, rounding, str(file["method"]), certificate, seconds)
-        except (KeyError, ValueError, TypeError, EOFError, BadZipFile, zlib.error) as error:
+            values = read_archive(Path(path))
+            certificate = Certificate(*(values[field.name] for field in fields(Certificate)))
+            value, rounding, seconds = (float(values[x]) for x in ("value", "rounding", "seconds"))
+            return cls(value, rounding, str(values["method"]), certificate, seconds)
+        except (KeyError, ValueError, TypeError) as error:
             raise ValueError(
                 f"{path} is no file of a lower bound: write one with clusterfug bound -o"
             ) from error

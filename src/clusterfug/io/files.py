@@ -6,19 +6,20 @@ Graphs: .npz as scipy saves a sparse matrix, and the text format MULTICUT. Label
 Output appears under its name only when it is complete.
 """
 
+import math
 import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.io import tables, text
+from clusterfug.io.broken import broken_is_named
 from clusterfug.problems.graph import GraphProblem
 
 HDF5_ENDINGS = (".h5", ".hdf5")
@@ -206,7 +207,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     with path.open("rb") as file:
         if file.read(6) != b"\x93NUMPY":
             raise ValueError(f"{path} is not a .npy file")
-    with _broken_is_named(path):
+    with broken_is_named(path):
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
@@ -215,8 +216,28 @@ def read_archive(path: Path, wanted: tuple[str, ...] | None = None) -> dict[str,
     check_readable(path)
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is not a .npz file")
-    with _broken_is_named(path), np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files if wanted is None or name in wanted}
+    # The file is opened here, since np.load leaves one open that it cannot read.
+    with broken_is_named(path), path.open("rb") as file:
+        _check_sizes(file)
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files if wanted is None or name in wanted}
+
+
+def _check_sizes(file: BinaryIO) -> None:
+    """Raise an error if an array of a .npz file has another size than it announces.
+
+    Otherwise that much memory would be allocated for it.
+    """
+    readers = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
+    with zipfile.ZipFile(file) as archive:
+        for entry in archive.infolist():
+            with archive.open(entry) as array:
+                major, _ = np.lib.format.read_magic(array)
+                shape, _, dtype = readers[major](array)
+                size = array.tell() + math.prod(shape) * dtype.itemsize
+                if size != entry.file_size and not dtype.hasobject:
+                    raise ValueError(f"{entry.filename} is not as large as it announces")
 
 
 def _read_npz(path: Path) -> Instance:
@@ -224,7 +245,7 @@ def _read_npz(path: Path) -> Instance:
     if {"format", "shape", "data"} <= set(arrays):
         from scipy.sparse import load_npz
 
-        with _broken_is_named(path):
+        with broken_is_named(path):
             matrix = load_npz(path)
         return GraphProblem(matrix)
     name = _name_of_features(arrays)
@@ -246,7 +267,7 @@ def _read_hdf5(path: Path) -> NDArray[Any]:
         if isinstance(entry, h5py.Dataset):
             datasets[name] = entry
 
-    with _broken_is_named(path), h5py.File(path, "r") as file:
+    with broken_is_named(path), h5py.File(path, "r") as file:
         file.visititems(visit)
         name = _name_of_features(datasets)
         if name is not None:
@@ -263,22 +284,6 @@ def _name_of_features(arrays: dict[str, Any]) -> str | None:
         return "features"
     two_dimensional = [name for name, array in arrays.items() if array.ndim == 2]
     return two_dimensional[0] if len(two_dimensional) == 1 else None
-
-
-@contextmanager
-def _broken_is_named(path: Path) -> Iterator[None]:
-    """Turn any error of a library about a broken file into a ValueError of one line."""
-    try:
-        yield
-    except MemoryError:
-        raise
-    except Exception as error:
-        if "pickle" in str(error) or "Python objects" in str(error):
-            raise ValueError(
-                f"{path} holds Python objects (a pickle), not a plain array of numbers; "
-                "pickles are never loaded"
-            ) from error
-        raise ValueError(f"{path} is broken: {' '.join(str(error).split())}") from error
 
 
 def read_csv(path: Path, dtype: Any) -> NDArray[Any]:

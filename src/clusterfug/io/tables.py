@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug.io.broken import broken_is_named
+
 ENDINGS = (".parquet", ".arrow", ".feather")
 BATCH_ROWS = 1 << 14  # rows of a large group that are decoded at a time
 
@@ -26,7 +28,7 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self.path, self._arrow = path, require_pyarrow()
-        try:
+        with broken_is_named(path):
             if path.suffix.lower() == ".parquet":
                 self._file = self._arrow.parquet.ParquetFile(path, memory_map=True)
                 schema, count = self._file.schema_arrow, self._file.num_row_groups
@@ -35,8 +37,6 @@ class Table:
                 self._file = self._arrow.ipc.open_file(self._arrow.memory_map(str(path)))
                 schema, count = self._file.schema, self._file.num_record_batches
                 self._groups = [self._file.get_batch(at).num_rows for at in range(count)]
-        except (self._arrow.ArrowException, OSError) as error:
-            raise ValueError(f"{path} is not a readable {path.suffix} file: {error}") from error
         self._schema = schema
         names = [name for name in schema.names if not name.startswith("__index_level_")]
         types = self._arrow.types
@@ -58,10 +58,8 @@ class Table:
         if stop > len(self):
             raise ValueError(f"{self.path} has only {len(self)} rows, not {stop} or more: it has changed")
         wanted = [int(at) for at in np.flatnonzero((begins < stop) & (ends > start))]
-        try:
+        with broken_is_named(self.path):
             batches = list(self._batches(wanted, start - int(begins[wanted[0]]), stop - start))
-        except (self._arrow.ArrowException, OSError) as error:
-            raise ValueError(f"{self.path} is not a readable {self.path.suffix} file: {error}") from error
         return self._array(self._arrow.Table.from_batches(batches).select(self._names), start)
 
     def _batches(self, groups: list[int], skip: int, rows: int) -> Iterator[Any]:
@@ -71,6 +69,7 @@ class Table:
         else:
             batches = (self._file.get_batch(at) for at in groups)
         for batch in batches:
+            batch.validate(full=True)  # before offsets and lengths in the file are trusted
             part = batch.slice(skip, rows)
             skip -= min(skip, len(batch))
             rows -= len(part)
@@ -111,5 +110,6 @@ def write(path: Path, name: str, array: NDArray[Any], metadata: dict[str, str] |
 
 def read_metadata(path: Path) -> dict[str, str]:
     """Return the metadata of a .parquet file."""
-    found = require_pyarrow().parquet.read_schema(path).metadata or {}
+    with broken_is_named(path):
+        found = require_pyarrow().parquet.read_schema(path).metadata or {}
     return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in found.items()}

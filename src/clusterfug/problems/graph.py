@@ -25,6 +25,7 @@ _MAX_NODES = 2**31 - 1
 _MAX_EDGES = 2**30 - 1  # two half-edges each, counted in int32
 _MAX_DISTANCE = 4  # edges on a path from a node to the nodes that count as close to it
 _MAX_EXPANDED = 1000  # nodes per distance whose neighbours are visited
+_MAX_ASYMMETRY = 1e-6  # relative difference of the two entries of an edge: rounding, of float32 too
 _MAX_EXACT_INTEGER = 2**53  # integers of smaller magnitude are exact in float64
 _CHEAP_NODES = 20_000  # a graph of this size is polished in about a second
 
@@ -285,8 +286,14 @@ def _pairs_of_matrix(
     """Edges, costs and number of nodes of a symmetric or strictly triangular sparse matrix."""
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"a sparse cost matrix must be square, not {matrix.shape}")
+    if hasattr(matrix, "check_format"):
+        try:
+            matrix.check_format(full_check=True)  # compiled code of scipy trusts indices
+        except ValueError as error:
+            raise ValueError(f"the sparse matrix is broken: {error}") from None
     matrix = matrix.tocsr()  # sums duplicate entries
     checks.numeric("the sparse matrix", matrix.data)
+    matrix = matrix.astype(np.float64)
     coo = matrix.tocoo()
     rows, columns = (np.asarray(x, dtype=np.int64) for x in (coo.row, coo.col))
     stored = coo.data != 0
@@ -297,13 +304,13 @@ def _pairs_of_matrix(
     upper = rows < columns
     data = _checked_costs(data, len(data))
     if upper.any() and not upper.all():
-        difference = (matrix - matrix.T).tocoo()
-        uneven = np.flatnonzero(difference.data != 0)
-        if len(uneven):
-            i, j = int(difference.row[uneven[0]]), int(difference.col[uneven[0]])
+        difference, total = ((matrix + sign * matrix.T).tocsr() for sign in (-1, 1))
+        uneven = (abs(difference) > _MAX_ASYMMETRY * abs(total)).tocoo()
+        if uneven.nnz:
+            i, j = int(uneven.row[0]), int(uneven.col[0])
             raise ValueError(
                 f"the sparse matrix is neither symmetric nor triangular: entries ({i}, {j}) and "
                 f"({j}, {i}) differ; use (A + A.T) / 2 or one triangle"
             )
-        rows, columns, data = rows[upper], columns[upper], data[upper]
+        data = data / 2  # of both triangles, which are equal up to rounding: edges are added up
     return np.stack([rows, columns], axis=1), data, int(matrix.shape[0])

@@ -42,7 +42,7 @@ def _read(path: Path, convert: Any) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # pillow raises many types for broken files
-        raise ValueError(f"{path} is not a readable picture: {' '.join(str(error).split())}") from error
+        raise ValueError(f"{path} is broken picture: {' '.join(str(error).split())}") from error
 
 
 def write_picture(path: Path, array: NDArray[Any]) -> None:

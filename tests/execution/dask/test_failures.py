@@ -145,7 +145,7 @@ def test_the_command_continues_after_a_lost_scheduler(cluster, tmp_path, rng, st
     with start_processes() as (address, scheduler):
         soon = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s"}
         process = command(*arguments, "--scheduler", address, environment=soon)
-        while not list((tmp_path / "kept").glob("shard-*.npy")) and process.poll() is None:
+        while not list((tmp_path / "kept").glob("shard-*.npz")) and process.poll() is None:
             time.sleep(0.005)
         scheduler.kill()
         out, err = process.communicate(timeout=600)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -194,7 +195,7 @@ def test_a_run_continues_from_every_state_of_the_folder(monkeypatch, X, tmp_path
                 stopped += 1
         result = dense_multicut(X, checkpoint=folder, **options)
         np.testing.assert_array_equal(result.labels, whole.labels)
-        assert not any(name.endswith(".npy") and not name.startswith(".") for name in names_in(folder))
+        assert names_in(folder)[-3:] == FINISHED
     assert stopped > 10
 
 
@@ -353,21 +354,105 @@ def test_other_files_in_the_folder_stay(X, options, same):
     assert names_in(folder) == ["pool-a.npy", "shard-0001.npy"]
 
 
-@pytest.mark.parametrize("name", ["run.json", "state.npz", "shard-0-9.npy"])
-@pytest.mark.parametrize("content", ["", "\0\0\0"], ids=["empty", "zeros"])
-def test_a_broken_file_is_made_again_or_named_in_one_line(X, tmp_path, options, name, content):
-    """What a machine that lost power may leave behind."""
-    undisturbed = dense_multicut(X, 0.3, memory_limit=memory_for(9, 6)).labels
+@pytest.fixture
+def stopped(X, options, tmp_path):
+    """Return the folder of a run that was stopped among its shards, or after them."""
+
+    def stopped(among_shards):
+        with pytest.raises(StopError):
+            dense_multicut(X, callback=stop_after(3 if among_shards else 6), **options)
+        return tmp_path / "c"
+
+    return stopped
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def zeros(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def flipped_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 4
+    path.write_bytes(content)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def other_values(change):
+    """Damage that keeps a valid file with the old checksum."""
+
+    def damage(path):
+        with np.load(path) as saved:
+            values = dict(saved)
+        values["labels"] = change(values["labels"])
+        np.savez(path, **values)
+
+    return damage
+
+
+def without_checksum(path):
+    with np.load(path) as saved:
+        np.savez(path, **{name: value for name, value in saved.items() if name != "checksum"})
+
+
+DAMAGES = {
+    "empty": empty,
+    "zeros": zeros,
+    "flipped bit": flipped_bit,
+    "cut": cut,
+    "fewer labels": other_values(lambda labels: labels[:-1]),
+    "reshaped": other_values(lambda labels: labels[:, None]),
+    "large labels": other_values(lambda labels: labels + 2**40),
+    "negative labels": other_values(lambda labels: labels - 1),
+    "other labels": other_values(lambda labels: labels[::-1].copy()),
+    "floats": other_values(lambda labels: labels.astype(float)),
+    "without checksum": without_checksum,
+}
+
+
+@pytest.mark.parametrize("name", ["state.npz", "shard-0-9.npz"])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_named_in_one_line(X, options, stopped, name, damage):
+    path = stopped(among_shards=name.startswith("shard")) / name
+    damage(path)
+    with pytest.raises(ValueError, match="is damaged: delete this file, and the work in it") as error:
+        dense_multicut(X, **options)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+    path.unlink()
+    undisturbed = dense_multicut(X, 0.3, memory_limit=options["memory_limit"]).labels
+    np.testing.assert_array_equal(dense_multicut(X, **options).labels, undisturbed)
+
+
+def test_a_file_of_another_shard_or_another_run_is_damaged(X, options, stopped, tmp_path):
+    folder = stopped(among_shards=True)
+    shutil.copy(folder / "shard-0-9.npz", folder / "shard-9-18.npz")
+    with pytest.raises(ValueError, match=r"shard-9-18.npz is damaged"):
+        dense_multicut(X, **options)
     with pytest.raises(StopError):
-        dense_multicut(X, callback=stop_after(6 if name == "state.npz" else 3), **options)
-    assert (tmp_path / "c" / name).exists()
-    (tmp_path / "c" / name).write_text(content)
-    if name != "run.json":
-        np.testing.assert_array_equal(dense_multicut(X, **options).labels, undisturbed)
-        return
+        dense_multicut(
+            X, callback=stop_after(3), **(options | {"threshold": 0.2, "checkpoint": tmp_path / "d"})
+        )
+    shutil.copy(tmp_path / "d" / "shard-0-9.npz", folder)
+    with pytest.raises(ValueError, match=r"shard-0-9.npz is damaged"):
+        dense_multicut(X, **options)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "\0\0\0", "[1, 2]", "{", "[" * 100_000], ids=["empty", "zeros", "list", "cut", "deep"]
+)
+def test_broken_settings_are_named_in_one_line(X, options, stopped, content):
+    path = stopped(among_shards=True) / "run.json"
+    path.write_text(content)
     with pytest.raises(ValueError, match="is broken: start over with another folder") as error:
         dense_multicut(X, **options)
-    assert str(tmp_path / "c" / name) in str(error.value)
+    assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -394,18 +479,18 @@ def test_options_that_do_not_go_with_a_checkpoint(tmp_path, monkeypatch, options
 def test_labels_and_state_are_kept(tmp_path):
     settings = {"items": 3, "costs": "0.5"}
     with Checkpoint(tmp_path / "c", settings) as checkpoint:
-        assert checkpoint.load_state() is None
-        assert checkpoint.load_labels("shard-0-3") is None
+        assert checkpoint.load_state(3) is None
+        assert checkpoint.load_labels("shard-0-3", 3) is None
         checkpoint.save_labels("shard-0-3", np.array([0, 1, 0]))
         checkpoint.save_labels("pool-0-3", np.array([0, 0]))
-        assert checkpoint.load_labels("shard-0-3").tolist() == [0, 1, 0]
+        assert checkpoint.load_labels("shard-0-3", 3).tolist() == [0, 1, 0]
     assert json.loads((tmp_path / "c" / "run.json").read_text()) == settings
     with Checkpoint(tmp_path / "c", settings) as checkpoint:
-        assert checkpoint.load_labels("pool-0-3").tolist() == [0, 0]
+        assert checkpoint.load_labels("pool-0-3", 2).tolist() == [0, 0]
         checkpoint.save_state(DriverState(np.array([1, 0, 1]), np.array([True, False]), 7, True))
-        assert checkpoint.load_labels("pool-0-3") is None
+        assert checkpoint.load_labels("pool-0-3", 2) is None
     with Checkpoint(tmp_path / "c", settings) as checkpoint:
-        labels, changed, n_rounds, exact = checkpoint.load_state()
+        labels, changed, n_rounds, exact = checkpoint.load_state(3)
         assert (labels.tolist(), changed.tolist(), n_rounds, exact) == ([1, 0, 1], [True, False], 7, True)
         assert (labels.dtype, changed.dtype) == (np.int64, np.bool_)
     assert names_in(tmp_path / "c") == FINISHED

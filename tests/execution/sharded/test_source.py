@@ -194,7 +194,7 @@ def break_second_file(paths, how):
         ("columns", "has 5 columns, but"),
         ("text", "column 'name' holds string, not numbers"),
         ("empty", "holds no numbers"),
-        ("cut", "is not a readable .parquet file"),
+        ("cut", "is broken"),
         ("missing", "does not exist"),
         ("folder", "is a folder, not a file"),
         ("nan", "is not finite: nan in row"),

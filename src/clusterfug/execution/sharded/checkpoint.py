@@ -1,14 +1,13 @@
 """A folder from which an interrupted run continues, to end with the same labels.
 
 Only labels are kept: those of every shard and pool, and those of all items after every round of moves. A
-file appears under its name when it is complete.
+file appears under its name when it is complete and on the disk. It has a checksum over its values, its name
+and the settings of the run, so what is read is what this run has written.
 """
 
 import json
 import os
 import re
-import zipfile
-from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -17,12 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.io import files
-from clusterfug.io.labels import write_labels
 
 _SETTINGS, _STATE, _LOCK = "run.json", "state.npz", "lock"
-_SHARD_FILE = re.compile(r"\.?(shard|pool)-\d+-\d+\.npy.*")  # incomplete ones start with a dot
-#: Errors of files that are missing, or incomplete after a power failure: their content is computed again.
-_UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
+_SHARD_FILE = re.compile(r"\.?(shard|pool)-\d+-\d+\.npz.*")  # incomplete ones start with a dot
+_CHECKSUM = "checksum"
 
 
 class DriverState(NamedTuple):
@@ -71,7 +68,7 @@ class Checkpoint:
             return
         try:
             earlier = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise ValueError(f"{path} is broken: start over with another folder") from None
         different = [key for key, value in self._settings.items() if earlier.get(key) != value]
         if different:
@@ -84,36 +81,71 @@ class Checkpoint:
         if self._folder is not None:
             self._lock.close()
 
-    def load_labels(self, name: str) -> NDArray[np.int64] | None:
-        """Return the labels of a shard or pool, if they were saved."""
-        if self._folder is not None:
-            with suppress(*_UNREADABLE):
-                return np.load(self._folder / f"{name}.npy", allow_pickle=False)
-        return None
+    def load_labels(self, name: str, n: int) -> NDArray[np.int64] | None:
+        """Return the n labels of a shard or pool, if they were saved."""
+        values = self._load(f"{name}.npz", ("labels",))
+        if values is None:
+            return None
+        labels = values["labels"]
+        self._check(f"{name}.npz", _are_labels(labels, n))
+        return labels
 
     def save_labels(self, name: str, labels: NDArray[np.int64]) -> None:
-        if self._folder is not None:
-            write_labels(self._folder / f"{name}.npy", labels)
+        self._save(f"{name}.npz", {"labels": labels})
 
-    def load_state(self) -> DriverState | None:
-        """Return the state of the last run, if its shards and pools were solved."""
-        if self._folder is not None:
-            with suppress(*_UNREADABLE), np.load(self._folder / _STATE, allow_pickle=False) as saved:
-                labels, changed, n_rounds, exact = (saved[name] for name in DriverState._fields)
-                return DriverState(labels, changed, int(n_rounds), bool(exact))
-        return None
+    def load_state(self, n: int) -> DriverState | None:
+        """Return the state of the last run on n items, if its shards and pools were solved."""
+        values = self._load(_STATE, DriverState._fields)
+        if values is None:
+            return None
+        labels, changed, n_rounds, exact = (values[name] for name in DriverState._fields)
+        sound = _are_labels(labels, n) and changed.dtype == bool and n_rounds.shape == exact.shape == ()
+        self._check(_STATE, sound and changed.shape == (labels.max() + 1,))
+        return DriverState(labels, changed, int(n_rounds), bool(exact))
 
     def save_state(self, state: DriverState) -> None:
         """Save the state, and remove the labels of shards and pools, which it replaces."""
         if self._folder is None:
             return
-        with files.complete(self._folder / _STATE) as part, part.open("wb") as file:
-            np.savez(file, **state._asdict())
-            file.flush()
-            os.fsync(file.fileno())
+        self._save(_STATE, {name: np.asarray(value) for name, value in state._asdict().items()})
         for path in self._folder.iterdir():
             if _SHARD_FILE.fullmatch(path.name):
                 path.unlink()
+
+    def _save(self, name: str, values: dict[str, NDArray[Any]]) -> None:
+        if self._folder is None:
+            return
+        with files.complete(self._folder / name) as part, part.open("wb") as file:
+            np.savez(file, **{_CHECKSUM: np.array(self._checksum(name, values))}, **values)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _load(self, name: str, keys: tuple[str, ...]) -> dict[str, NDArray[Any]] | None:
+        """Return the values of a file, or None if there is none; a file that is damaged is an error."""
+        if self._folder is None or not (self._folder / name).exists():
+            return None
+        try:
+            found = files.read_archive(self._folder / name, (*keys, _CHECKSUM))
+        except ValueError:
+            found = {}
+        checksum = str(found.pop(_CHECKSUM, ""))
+        sound = found.keys() == set(keys) and checksum == self._checksum(name, found)
+        self._check(name, sound)
+        return found
+
+    def _checksum(self, name: str, values: dict[str, NDArray[Any]]) -> str:
+        return digest(name, json.dumps(self._settings), *(values[key] for key in sorted(values)))
+
+    def _check(self, name: str, sound: bool) -> None:
+        if not sound:
+            raise ValueError(
+                f"{self._folder}/{name} is damaged: delete this file, and the work in it is done again"
+            )
+
+
+def _are_labels(labels: NDArray[Any], n: int) -> bool:
+    """Return whether an array holds labels 0..K-1 of n items."""
+    return labels.dtype == np.int64 and labels.shape == (n,) and labels.min() >= 0 and labels.max() < n
 
 
 def digest(*values: Any) -> str:

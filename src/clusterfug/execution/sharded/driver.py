@@ -60,6 +60,11 @@ class Pool:
         """Name in a checkpoint."""
         return f"{'pool' if self.parts else 'shard'}-{self.span[0]}-{self.span[1]}"
 
+    @property
+    def n_nodes(self) -> int:
+        """Number of items of a shard, or of nodes of the parts."""
+        return sum(part.size for part in self.parts) if self.parts else self.span[1] - self.span[0]
+
     @cached_property
     def labels(self) -> Labels:
         """Labels of the items of a shard, or of the nodes of the parts."""
@@ -114,7 +119,7 @@ class Driver:
         if len(self.shards) == 1 or (init is not None and self.n <= self.max_items):
             yield self._solve_at_once(init)
             return
-        state = self.checkpoint.load_state()
+        state = self.checkpoint.load_state(self.n)
         if state is None:
             labels = self._solve_pools() if init is None else init
             state = DriverState(labels, np.ones(int(labels.max()) + 1, dtype=np.bool_))
@@ -145,7 +150,7 @@ class Driver:
 
         def join(parts: list[Pool], submit: Any = self.engine.submit) -> Pool:
             pool = Pool((parts[0].span[0], parts[-1].span[1]), parts)
-            if sum(part.size for part in parts) > 2 * self.max_items:
+            if pool.n_nodes > 2 * self.max_items:
                 return self._pool_in_blocks(pool)
             return self._pool(submit, pool, tasks.solve_pool, *pool.take_nodes())
 
@@ -160,7 +165,7 @@ class Driver:
 
     def _pool(self, submit: Any, pool: Pool, function: Any, *arguments: Any) -> Pool:
         """Start the one task that solves a pool."""
-        known = self.checkpoint.load_labels(pool.name)
+        known = self.checkpoint.load_labels(pool.name, pool.n_nodes)
         task, nodes = self.engine.split_pair(submit(function, known, *arguments))
 
         def wait_for_labels() -> Labels:
@@ -187,7 +192,7 @@ class Driver:
             ]
 
         def solve() -> TaskCoroutine:
-            labels = self.checkpoint.load_labels(pool.name)
+            labels = self.checkpoint.load_labels(pool.name, pool.n_nodes)
             if labels is None:
                 labels = yield from join_blocks(self.engine, blocks, self.max_items)
                 self.checkpoint.save_labels(pool.name, labels)

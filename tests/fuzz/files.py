@@ -1,0 +1,214 @@
+"""Damaged files: read as something, or refused in one line that names the file; nothing is executed."""
+
+import pickle
+import shutil
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+from makers import memory_for
+
+from clusterfug import LowerBound, dense_multicut, lower_bound
+from clusterfug.execution.sharded import source
+from fuzz.commands import run
+from fuzz.oracles import check, check_error, no_runtime_warnings
+
+X = np.random.default_rng(1).normal(size=(12, 3)).astype(np.float32)
+ENDINGS = (
+    ".npy",
+    ".npz",
+    ".h5",
+    ".csv",
+    ".parquet",
+    ".arrow",
+    ".feather",
+    ".txt",
+    ".graph.txt",
+    ".graph.npz",
+)
+
+
+class Payload:
+    """Unpickling it leaves a file."""
+
+    def __reduce__(self):
+        return Path.touch, (Path("executed"),)
+
+
+@cache
+def originals():
+    """A folder of valid files, one per format; labels with settings; a bound."""
+    import pyarrow as pa
+    import pyarrow.feather as feather
+    import scipy.sparse as sp
+
+    from clusterfug.io import files
+    from clusterfug.io.labels import write_labels
+    from clusterfug.io.settings import settings_of
+    from clusterfug.problems.graph import GraphProblem
+
+    folder = Path(mkdtemp(prefix="clusterfug-originals-"))
+    for ending in (".npy", ".npz", ".h5", ".csv", ".parquet", ".txt"):
+        files.write_instance(folder / f"x{ending}", files.Features(X), 0.4)
+    graph = GraphProblem([[0, 1], [1, 2], [0, 2], [2, 3]], [2.0, 1.5, -3.0, 0.25])
+    files.write_instance(folder / "x.graph.txt", graph, 0.0)
+    files.write_instance(folder / "x.graph.npz", graph, 0.0)
+    table = pa.table({f"f{p}": X[:, p] for p in range(3)})
+    feather.write_feather(table, folder / "x.feather", compression="uncompressed")
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
+    with (
+        pa.OSFile(str(folder / "x.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, pa.schema([("v", vectors.type)])) as w,
+    ):
+        w.write_batch(pa.record_batch([vectors], names=["v"]))
+    result = dense_multicut(X, 0.1, algorithm="fast")
+    for ending in (".npy", ".npz", ".csv", ".parquet"):
+        write_labels(folder / f"labels{ending}", result.labels, settings_of(result))
+    lower_bound(X, 0.1).save(folder / "bound.npz")
+    (folder / "objects.npy").write_bytes(_object_array(Payload()))
+    np.savez(folder / "objects.npz", features=np.array([Payload()], dtype=object), allow_pickle=True)
+    (folder / "pickle.npy").write_bytes(pickle.dumps(Payload()))
+    sp.save_npz(folder / "matrix.npz", sp.eye_array(4).tocsr() - 1 * sp.eye_array(4, k=1).tocsr())
+    return folder
+
+
+def _object_array(value):
+    from io import BytesIO
+
+    file = BytesIO()
+    np.save(file, np.array([value], dtype=object), allow_pickle=True)
+    return file.getvalue()
+
+
+def damage(rng, data):
+    """Return bytes with one kind of damage; sometimes with two."""
+    data = bytearray(data)
+    for _ in range(1 if rng.random() < 0.7 else 2):
+        at = (
+            int(rng.integers(0, len(data) + 1))
+            if rng.random() < 0.5
+            else int(rng.integers(0, min(len(data), 400) + 1))
+        )
+        size = int(rng.choice([1, 1, 2, 4, 7, 8, 64]))
+        kind = rng.integers(8)
+        if kind == 0:
+            data[at : at + size] = rng.bytes(size)
+        elif kind == 1 and at < len(data):
+            data[at] ^= 1 << int(rng.integers(8))
+        elif kind == 2:
+            data[at:at] = bytes([int(rng.choice([0, 1, 255]))]) * size
+        elif kind == 3:
+            del data[at : at + size]
+        elif kind == 4:
+            del data[at:]
+        elif kind == 5:
+            data[at : at + size] = b"\xff" * size
+        elif kind == 6:
+            data[at:at] = data[at : at + size * 8]
+        else:
+            data[at : at + size] = bytes(size)
+    return bytes(data)
+
+
+def damaged_files(rng, folder):
+    """Damage a file of one of the formats, and read it with a command."""
+    valid = originals()
+    for path in valid.iterdir():
+        shutil.copy(path, folder)
+    names = sorted(path.name for path in valid.iterdir())
+    name = str(rng.choice(names))
+    if not name.startswith(("objects", "pickle")) or rng.random() < 0.5:
+        Path(name).write_bytes(damage(rng, Path(name).read_bytes()))
+    with no_runtime_warnings():
+        if name.startswith("labels"):
+            labels = name.removesuffix(".json")
+            kinds = (["evaluate", labels], ["evaluate", labels, "--features", "x.npy"])
+            kinds += (["bound", "x.npy", "--labels", labels], ["cluster", "x.npy", "--init", labels])
+            kinds += (["cluster", "x.npy", "--weights", labels], ["cluster", "x.npy", "--alpha", labels])
+        elif name == "bound.npz":
+            kinds = (["bound", "x.npy", "-t", "0.1", "--check", name],)
+            try:
+                LowerBound.load(name)
+            except Exception as error:
+                check_error(error)
+        else:
+            kinds = (
+                ["inspect", name],
+                ["cluster", name, "-a", "fast", "-t", "0.4"],
+                ["convert", name, "out.npy"],
+            )
+            kinds += (["evaluate", "labels.npy", "--features", name], ["bound", name, "-t", "0.4"])
+            kinds += (
+                ["cluster", name, "-a", "fast", "-t", "0.4", "--memory-limit", "1KB", "-o", "out.npy"],
+            )
+    arguments = kinds[rng.integers(len(kinds))]
+    code, _ = run(arguments, ["out.npy", "out.npy.json"])
+    if name == "bound.npz" and code == 0 and Path(name).read_bytes() != (valid / name).read_bytes():
+        true = LowerBound.load(valid / name)
+        check(LowerBound.load(name).value <= true.value + 1e-9, "a damaged bound is larger, and verified")
+
+
+class StopError(Exception):
+    """Ends a run in the middle."""
+
+
+@cache
+def interrupted():
+    """A folder of checkpoints: of runs that were stopped after some steps; and the labels at the end."""
+    folder = Path(mkdtemp(prefix="clusterfug-checkpoints-"))
+    source.MIN_SHARD_ITEMS = 2
+    rows = np.random.default_rng(2).normal(size=(60, 3))
+    arguments = {"threshold": 0.2, "algorithm": "fast", "memory_limit": memory_for(12, 3)}
+    expected = dense_multicut(rows, **arguments)
+    for stop in range(1, 40):
+        steps = 0
+
+        def callback(phase, done, total, stop=stop):
+            nonlocal steps
+            steps += 1
+            if steps == stop:
+                raise StopError
+
+        run_folder = folder / f"run{stop}"
+        try:
+            dense_multicut(rows, **arguments, checkpoint=run_folder, callback=callback)
+        except StopError:
+            continue
+        break
+    return folder, rows, arguments, expected
+
+
+def damaged_checkpoints(rng, folder):
+    """Damage or replace a file of a checkpoint: the run resumes with the same labels, or refuses."""
+    stopped, rows, arguments, expected = interrupted()
+    runs = sorted(path.name for path in stopped.iterdir())
+    shutil.copytree(stopped / str(rng.choice(runs)), "run")
+    paths = sorted(path for path in Path("run").iterdir() if path.name != "lock")
+    path = paths[rng.integers(len(paths))]
+    kind = rng.integers(5)
+    if path.suffix == ".npz" and kind == 0:
+        with np.load(path) as saved:
+            arrays = dict(saved)
+        key = str(rng.choice(sorted(arrays)))
+        value = arrays[key]
+        other = (
+            value[:-1] if value.ndim else value[None],
+            np.full(9, 2**40),
+            np.array("x"),
+            np.zeros(3) - 0.5,
+        )
+        arrays[key] = other[rng.integers(len(other))]
+        np.savez(path, **arrays)
+    elif kind == 1:
+        path.write_bytes(paths[rng.integers(len(paths))].read_bytes())
+    else:
+        path.write_bytes(damage(rng, path.read_bytes()))
+    try:
+        with no_runtime_warnings():
+            result = dense_multicut(rows, **arguments, checkpoint=Path("run"))
+    except Exception as error:
+        check_error(error)
+        check("run" in str(error), f"the message names no file: {error}")
+        return
+    check(np.array_equal(result.labels, expected.labels), "a damaged checkpoint changes the labels")
