@@ -18,11 +18,11 @@ def bad(value, row=2):
 @pytest.mark.parametrize(
     ("X", "options", "error", "message"),
     [
-        (bad(np.nan), {}, ValueError, "not finite: nan in row 2, column 1"),
+        (bad(np.nan), {}, ValueError, "not finite: NaN in row 2, column 1"),
         (bad(np.inf), {}, ValueError, "not finite: inf in row 2"),
         (bad(-np.inf, row=0), {}, ValueError, "not finite: -inf in row 0"),
         (bad(1e200), {}, ValueError, "too large to square: 1e.200 in row 2"),
-        (bad(np.nan).astype(np.float32), {}, ValueError, "not finite: nan in row 2, column 1"),
+        (bad(np.nan).astype(np.float32), {}, ValueError, "not finite: NaN in row 2, column 1"),
         (np.ma.masked_invalid(bad(np.nan)), {}, TypeError, "masked array"),
         (
             GOOD * 1e149,

@@ -13,17 +13,24 @@ from numpy.typing import NDArray
 LARGEST = 1e150
 
 _BLOCK_BYTES = 1 << 24
+_MAX_SHOWN = 80  # characters of a value in an error
+
+
+def shown(value: object) -> str:
+    """Return a value as an error names it: in one line of limited length."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def one_of(name: str, value: object, known: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
+        raise ValueError(f"unknown {name} {shown(value)}: choose one of {', '.join(known)}")
     return value
 
 
 def number(name: str, value: object, minimum: float = -np.inf) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, not {value!r}")
+        raise TypeError(f"{name} must be a number, not {shown(value)}")
     result = float(value)
     if not np.isfinite(result) or abs(result) > LARGEST:
         raise ValueError(f"{name} must be a finite number, not {result}")
@@ -34,7 +41,7 @@ def number(name: str, value: object, minimum: float = -np.inf) -> float:
 
 def count(name: str, value: object, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
+        raise TypeError(f"{name} must be a whole number, not {shown(value)}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, not {value}")
     return int(value)
@@ -50,7 +57,7 @@ def memory(name: str, value: object) -> int:
         return count(name, value)
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]+)\s*", value)
     if match is None or match[2].upper() not in _UNITS:
-        raise ValueError(f'{name} must be bytes, or a text such as "600MB" or "2GiB", not {value!r}')
+        raise ValueError(f'{name} must be bytes, or a text such as "600MB" or "2GiB", not {shown(value)}')
     size = number(name, float(match[1]) * _UNITS[match[2].upper()])
     return count(name, int(size))
 
@@ -147,6 +154,7 @@ def rectangle(X: Any, name: str = "X") -> None:
 
 def bad_value(value: Any, row: int, column: int, name: str = "X") -> NoReturn:
     what = "is too large to square" if np.isfinite(value) else "is not finite"
+    value = "NaN" if np.isnan(value) else value
     raise ValueError(
         f"{name} has a value that {what}: {value} in row {row}, column {column}; "
         "remove or replace such rows"
@@ -239,7 +247,7 @@ def vector(name: str, values: Any) -> NDArray[np.float64]:
 
 def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
+        raise TypeError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
 
 

@@ -36,7 +36,7 @@ def test_a_text_file_keeps_its_threshold_and_a_graph_its_edges(run, tmp_path):
     ("command", "message"),
     [
         ("x.npy y.doc", "must end in .npy, .npz, .h5, .hdf5, .csv, .parquet, .txt"),
-        ("nan.npy y.txt", "not finite: nan in row 3"),
+        ("nan.npy y.txt", "not finite: NaN in row 3"),
         ("graph.txt y.npy", "must end in .txt, .npz"),
         ("graph.txt y.txt -t 1", "--threshold goes with features; graph.txt holds a graph"),
         ("graph.txt y.txt --dtype float32", "--dtype goes with features; graph.txt holds a graph"),

@@ -24,7 +24,7 @@ def test_a_text_file_is_inspected_by_inner_products(report, tmp_path):
     ("command", "message"),
     [
         ("graph.txt", "graph.txt holds a graph, not features"),
-        ("nan.npy", "not finite: nan in row 3"),
+        ("nan.npy", "not finite: NaN in row 3"),
         ("x.npy --seed -1", "seed must be at least 0"),
     ],
 )

@@ -261,7 +261,7 @@ def test_a_file_that_is_not_finite_is_named(run, folder, tmp_path, options):
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert "c.npy" in err
-    assert "is not finite: nan" in err
+    assert "is not finite: NaN" in err
     assert not (tmp_path / "l.npy").exists()
 
 

@@ -254,7 +254,7 @@ def test_bad_images_are_named_and_the_others_are_finished(folder, tmp_path, run)
         (("--things", "26", "--images", "nowhere"), "is not a folder of pictures"),
         (("--things", "26", "-j", "0"), "--jobs must be at least 1"),
         (("--things", "26", "--offset", "0"), "--offset must be at least 1"),
-        (("--things", "26", "-a", "gaec", "--time-limit", "3"), "time_limit goes with refinement"),
+        (("--things", "26", "-a", "gaec", "--time-limit", "3"), "--time-limit goes with refinement"),
     ],
 )
 def test_bad_calls_are_one_line(folder, run, arguments, message):

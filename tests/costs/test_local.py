@@ -157,7 +157,7 @@ def test_contrast_counts_weights_as_repetitions(rng):
         (np.eye(4), {"strictness": -1}, "strictness must be at least 0"),
         (np.eye(4), {"n_neighbors": 0}, "n_neighbors must be at least 1"),
         (np.eye(4), {"sample_weight": [1, 1]}, "sample_weight must have one number per item"),
-        (np.full((2, 2), np.nan), {}, "not finite: nan in row 0"),
+        (np.full((2, 2), np.nan), {}, "not finite: NaN in row 0"),
         (np.ones(3), {}, "2-D"),
     ],
 )

@@ -1,8 +1,8 @@
 """Random hostile inputs, and oracles that do not share code with the package. `python -m fuzz --help`.
 
 A target is a function of a random generator and an empty folder that makes one input, runs the package
-on it, and raises an error if the outcome is wrong. A case is named by target, seed and number; the same name
-is always the same input.
+on it, and raises an error if the outcome is wrong. A case is named by target, seed and number; the same
+name is always the same input.
 """
 
 import os

@@ -161,5 +161,5 @@ def test_a_strictness_is_selected_for_features_only(options):
         with pytest.raises(ValueError, match="Problem, which has its costs: leave out ") as caught:
             dense_multicut(problem, **options)
         assert "\n" not in str(caught.value)
-    with pytest.raises(ValueError, match="not finite: nan in row 0, column 0"):
+    with pytest.raises(ValueError, match="not finite: NaN in row 0, column 0"):
         solve(GOOD * np.nan, **options)

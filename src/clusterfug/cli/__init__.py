@@ -1,7 +1,8 @@
 """The command line: a thin shell over the package. Exits 0, or 2 with one line on standard error."""
 
+import re
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,17 +45,45 @@ def root(
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; every error a user can cause is one line, and exit code 2."""
     command = typer.main.get_command(app)
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = command.main(args=arguments, prog_name="clusterfug", standalone_mode=False)
+        code = command.main(args=given, prog_name="clusterfug", standalone_mode=False)
     except UsageError as error:
-        code = _fail(error.format_message())  # type: ignore[attr-defined]
+        code = _fail(error.format_message().replace(": Value error, ", ": "))  # type: ignore[attr-defined]
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
-        code = _fail(str(error) or type(error).__name__)
+        code = _fail(in_options(described(error), options_of(command, given)))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # some versions of typer return it, others raise
         print("clusterfug: interrupted; no output was written", file=sys.stderr)
     sys.exit(code or 0)
+
+
+def described(error: Exception) -> str:
+    """Return the message of an error; of one of the system what failed on which file."""
+    if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def options_of(command: Any, arguments: list[str]) -> dict[str, str]:
+    """Return the options of the command that is run, by the names of the parameters that they set."""
+    name = next((argument for argument in arguments if argument in command.commands), None)
+    parameters = command.commands[name].params if name is not None else []
+    found = {parameter.name: parameter.opts[0] for parameter in parameters}
+    renamed = {"sample_weight": "weights", "random_state": "seed"}
+    found |= {python: found[own] for python, own in renamed.items() if own in found}
+    return {python: flag for python, flag in found.items() if flag.startswith("--")}
+
+
+def in_options(message: str, options: dict[str, str]) -> str:
+    """Return a message in which options of the command stand for parameters of functions."""
+    for python, flag in options.items():
+        message = re.sub(rf"\b{python}=True\b", flag, message)
+        message = re.sub(rf"\b{python}=['\"]?([\w.]+)['\"]?", rf"{flag} \1", message)
+        if "_" in python or message.startswith(f"{python} "):
+            message = re.sub(rf"(?<!-)\b{python}\b", flag, message)
+    return message
 
 
 def _fail(message: str) -> int:

@@ -23,7 +23,7 @@ def inspect(
 
     checks.count("seed", seed, 0)
     instance = files.read_features(features)
-    found = inspection.inspect(instance.array, metric or instance.metric, bool(center), seed)
+    found = inspection.inspect(instance.array, metric or instance.metric, bool(center), seed, str(features))
     if as_json:
         print_json(asdict(found))
         return

@@ -113,7 +113,8 @@ class CostOptions:
             costs["threshold"] = costs["threshold"] if self.has_model else features.threshold
             metric = features.metric if metric is None else metric
         weight = None if self.weights is None else read_column(self.weights)
-        return feature_problem(features.array, **costs, sample_weight=weight, metric=metric, center=center)
+        costs |= {"sample_weight": weight, "metric": metric, "center": center}
+        return feature_problem(features.array, **costs, name=str(path))
 
     def check_objective(self, labels: "LabelFile", objective: float, scale: float, path: Path) -> None:
         """Raise an error if labels had another objective when they were written: on other features.

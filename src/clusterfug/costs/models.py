@@ -187,14 +187,18 @@ def cost_model(
         return threshold
     if alpha is not None:
         if threshold is not None:
-            raise ValueError(f"alpha is used instead of a threshold: leave out threshold={threshold!r}")
+            raise ValueError(
+                f"alpha is used instead of a threshold: leave out threshold={checks.shown(threshold)}"
+            )
         _leave_out("alpha", others)
         return Alpha(alpha, prefer)
     if prefer != "small":
         raise ValueError('prefer="large" goes with alpha; use a negative threshold instead')
     if n_clusters is not None:
-        if threshold is not None and threshold not in ("auto", "local"):
-            raise ValueError(f"n_clusters chooses a local threshold: leave out threshold={threshold!r}")
+        if threshold is not None and not (isinstance(threshold, str) and threshold in ("auto", "local")):
+            raise ValueError(
+                f"n_clusters chooses a local threshold: leave out threshold={checks.shown(threshold)}"
+            )
         if strictness is not None:
             raise ValueError("n_clusters chooses a local threshold: leave out strictness")
         low, high = checks.number_range("n_clusters", n_clusters)
@@ -204,7 +208,7 @@ def cost_model(
     if isinstance(threshold, str):
         if threshold not in NAMED:
             names = ", ".join(f'"{name}"' for name in NAMED)
-            raise ValueError(f"threshold must be a number or one of {names}, not {threshold!r}")
+            raise ValueError(f"threshold must be a number or one of {names}, not {checks.shown(threshold)}")
         if threshold == Auto.name and strictness is not None:
             raise ValueError("threshold='auto' chooses a local threshold: leave out strictness")
         if strictness is not None:
@@ -242,7 +246,7 @@ def from_settings(settings: dict[str, Any]) -> CostModel:
     parameters = dict(settings)
     name = parameters.pop("name", None)
     if name not in known:
-        raise ValueError(f"unknown cost model {name!r}: choose one of {', '.join(known)}")
+        raise ValueError(f"unknown cost model {checks.shown(name)}: choose one of {', '.join(known)}")
     if any(isinstance(value, str) and value == PER_ITEM for value in parameters.values()):
         raise ValueError("the costs have one number per item, which is not stored: give alpha again")
     return known[name](**parameters)

@@ -17,6 +17,7 @@ METRICS = ("cosine", "inner_product")
 #: Items share a common part if it has more than this share of their squared length.
 MIN_COMMON_SHARE = 0.25
 _MEAN_ROUNDING = 1e-12  # relative rounding error of a mean of equal rows
+_LARGE_MEAN = 1e30
 _BLOCK_BYTES = 1 << 24
 
 
@@ -69,6 +70,8 @@ def prepare(X: NDArray[Any], metric: str, mean: NDArray[np.float64] | None = Non
     checks.one_of("metric", metric, METRICS)
     if mean is None and metric == "inner_product":
         return X
+    if mean is not None and np.abs(mean).max() > _LARGE_MEAN:
+        X = X.astype(np.float64)  # a difference may exceed the range of float32
     out = np.empty_like(X)
     for start, stop in _blocks(X):
         block = X[start:stop].astype(np.float64)

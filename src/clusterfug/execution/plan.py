@@ -123,7 +123,7 @@ def _check_sharded(problem: Solvable, solver: Solver, planned: Execution, bound:
 
 def _checked_folder(checkpoint: Any) -> Path:
     if not isinstance(checkpoint, str | Path) or not str(checkpoint):
-        raise TypeError(f"checkpoint must be the path of a folder, not {checkpoint!r}")
+        raise TypeError(f"checkpoint must be the path of a folder, not {checks.shown(checkpoint)}")
     folder = Path(checkpoint)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"checkpoint must be a folder, and {folder} is none")

@@ -59,11 +59,18 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
     if header == text.FACTORIZED:
         return Features(*text.read_factorized(path, dtype))
     if header == text.GRAPH:
-        return GraphProblem(*text.read_graph(path))
+        return _graph(path, *text.read_graph(path))
     raise ValueError(
         f"{path} has an unknown format: use {', '.join(READ_ENDINGS)}, or a text file "
         f"that starts with {text.FACTORIZED!r} or {text.GRAPH!r}"
     )
+
+
+def _graph(path: Path, *edges: Any) -> GraphProblem:
+    try:
+        return GraphProblem(*edges)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def read_features(path: Path) -> Features:
@@ -247,7 +254,7 @@ def _read_npz(path: Path) -> Instance:
 
         with broken_is_named(path):
             matrix = load_npz(path)
-        return GraphProblem(matrix)
+        return _graph(path, matrix)
     name = _name_of_features(arrays)
     if name is None:
         raise ValueError(

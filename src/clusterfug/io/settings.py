@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug import __version__
+from clusterfug import __version__, checks
 from clusterfug.costs.models import PER_ITEM, CostModel, cost_model, updated_model
 from clusterfug.costs.preprocessing import Preprocessing
 from clusterfug.result import Clustering
@@ -85,7 +85,7 @@ class LabelSettings:
             raise ValueError(f"their format is not {FORMAT!r}")
         for name, value in values.items():
             if not isinstance(value, TYPES[name]):
-                raise ValueError(f"{name} is {value!r}")
+                raise ValueError(f"{name} is {checks.shown(value)}")
         if values["metric"] is not None:
             Preprocessing(values["metric"])  # raises an error if there is no such metric
         return cls(**values)

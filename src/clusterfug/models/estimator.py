@@ -173,7 +173,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         costs = cost_model(**self._given(signature(cost_model).parameters))
         preprocessing = Preprocessing(self.metric, self.center)
         solver = make_solver(self.algorithm, **self._given(option_names()))
-        X = validate_data(self, checks.unmasked("X", X), dtype="numeric")
+        X = self._validated(X, reset=True)
         problem = FeatureProblem(X, costs, sample_weight, preprocessing)
         execution = plan(problem, solver, **self._given(signature(plan).parameters))
         problem = problem.prepared()
@@ -192,6 +192,15 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.cluster_centers_ = cluster_means(features, self.labels_, weight)
         return self
 
+    def _validated(self, X: Any, reset: bool) -> NDArray[Any]:
+        """Return X as scikit-learn checks it, except for infinite values and NaN; an error is one line."""
+        X = checks.unmasked("X", X)
+        try:
+            return validate_data(self, X, dtype="numeric", ensure_all_finite=False, reset=reset)
+        except (ValueError, TypeError) as error:
+            lines = (line for line in str(error).splitlines() if not line.startswith(("array=", "[", " [")))
+            raise type(error)(" ".join(" ".join(lines).split())) from None
+
     def _given(self, names: Iterable[str]) -> dict[str, Any]:
         """Return those of the named parameters that the estimator has."""
         parameters = self.get_params(deep=False)
@@ -208,6 +217,6 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         to the mean of another cluster than to that of its own.
         """
         check_is_fitted(self)
-        X = checks.features(validate_data(self, checks.unmasked("X", X), dtype="numeric", reset=False))
+        X = checks.features(self._validated(X, reset=False))
         features = prepare(X, self.preprocessing_.metric, self.mean_)
         return most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))

@@ -23,22 +23,23 @@ def any_problem(
     sample_weight: Any = None,
     metric: str | None = None,
     center: bool | None = None,
+    name: str = "X",
     **costs: Any,
 ) -> Solvable:
     """Return the problem of features. A problem is returned as it is; no costs may be given beside it.
 
     What is not given of costs and preprocessing is that of the clustering `like`, which may be given as
-    `threshold`, too.
+    `threshold`, too. Errors call the features by `name`.
     """
-    for name in costs.keys() - signature(cost_model).parameters.keys():
+    for other in costs.keys() - signature(cost_model).parameters.keys():
         raise TypeError(
-            f"{name} is no parameter of costs: they are {', '.join(signature(cost_model).parameters)}"
+            f"{other} is no parameter of costs: they are {', '.join(signature(cost_model).parameters)}"
         )
     if checks.is_problem(X):
         given = {"threshold": threshold, "sample_weight": sample_weight, "metric": metric, "center": center}
-        for name, value in (given | costs).items():
+        for other, value in (given | costs).items():
             if value is not None:
-                raise ValueError(f"X is a {type(X).__name__}, which has its costs: leave out {name}")
+                raise ValueError(f"X is a {type(X).__name__}, which has its costs: leave out {other}")
         return X
     if isinstance(threshold, Clustering):
         like, threshold = threshold, None
@@ -57,8 +58,8 @@ def any_problem(
 
         X = FeatureFiles(X)
     elif not checks.is_tensor(X) and not checks.is_dask(X):
-        X = checks.numeric("X", X)
-    return FeatureProblem(X, model, sample_weight, preprocessing)
+        X = checks.numeric(name, X)
+    return FeatureProblem(X, model, sample_weight, preprocessing, name=name)
 
 
 def _model_like(result: Clustering, threshold: Any, **costs: Any) -> CostModel:

@@ -40,6 +40,8 @@ class FeatureProblem(Solvable):
         What was subtracted from the features, once they are prepared.
     is_prepared : bool
         Whether X is preprocessed already.
+    name : str
+        How errors call X: by the name of its file on the command line.
     """
 
     kind: ClassVar[str] = "features"
@@ -51,6 +53,7 @@ class FeatureProblem(Solvable):
     preprocessing: Preprocessing = AS_GIVEN
     mean: NDArray[np.float64] | None = None
     is_prepared: bool = False
+    name: str = "X"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -99,7 +102,7 @@ class FeatureProblem(Solvable):
         from clusterfug.costs.preprocessing import mean_feature, prepare
 
         X = self.X.read() if self.is_stored else self.X
-        X = checks.features(checks.on_host(X))
+        X = checks.features(checks.on_host(X), self.name)
         weight = self.sample_weight
         if weight is not None:
             weight = checks.weights(weight, len(X))

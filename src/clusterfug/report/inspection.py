@@ -42,10 +42,12 @@ class Inspection:
     advice: tuple[str, ...]
 
 
-def inspect(X: Any, metric: str = "cosine", center: bool = False, random_state: int = 0) -> Inspection:
-    """Return sizes, norms, duplicates and similarities of features."""
+def inspect(
+    X: Any, metric: str = "cosine", center: bool = False, random_state: int = 0, name: str = "X"
+) -> Inspection:
+    """Return sizes, norms, duplicates and similarities of features, which errors call by a name."""
     dtype = str(np.asanyarray(X).dtype)
-    X = checks.features(X)
+    X = checks.features(X, name)
     n, d = X.shape
     norms = np.empty(n)
     seen: set[bytes] = set()

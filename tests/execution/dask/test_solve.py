@@ -241,7 +241,7 @@ def test_a_file_that_is_not_finite_is_named(client, small_shards, tmp_path, X, w
     Z = X.copy()
     Z[260, 3] = np.nan
     folder = write_parquet(tmp_path / "parts", Z, THIRDS)
-    with pytest.raises(ValueError, match=r"part-2.parquet has a value that is not finite: nan in row 60,"):
+    with pytest.raises(ValueError, match=r"part-2.parquet has a value that is not finite: NaN in row 60,"):
         dense_multicut(folder, 0.3, client=client, memory_limit=memory_for(50, 8), center=center)
 
 

@@ -197,7 +197,7 @@ def break_second_file(paths, how):
         ("cut", "is broken"),
         ("missing", "does not exist"),
         ("folder", "is a folder, not a file"),
-        ("nan", "is not finite: nan in row"),
+        ("nan", "is not finite: NaN in row"),
         ("inf", "is not finite: inf in row"),
         ("huge", "is too large to square"),
         ("one row", "must be 2-D"),

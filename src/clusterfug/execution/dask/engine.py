@@ -15,6 +15,7 @@ import distributed
 from distributed.client import ClosedClientError, FutureCancelledError, FuturesCancelledError
 from distributed.comm.core import CommClosedError
 
+from clusterfug import checks
 from clusterfug.execution import threads
 from clusterfug.execution.sharded.engine import Engine
 
@@ -142,9 +143,11 @@ def connected(client: Any) -> Iterator[distributed.Client]:
         yield client
         return
     if not isinstance(client, str):
-        raise TypeError(f"client must be a distributed.Client or a scheduler's address, not {client!r}")
+        raise TypeError(
+            f"client must be a distributed.Client or a scheduler's address, not {checks.shown(client)}"
+        )
     if re.fullmatch(r"((tcp|tls|ucx|ws|wss)://)?[^/]+:\d+|inproc://.+", client) is None:
-        raise ValueError(f"the address of a scheduler is like tcp://host:8786, not {client!r}")
+        raise ValueError(f"the address of a scheduler is like tcp://host:8786, not {checks.shown(client)}")
     try:
         opened = distributed.Client(client, set_as_default=False, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError) as error:

@@ -34,7 +34,9 @@ def choose_device(device: Any, solver: "Solver", X: Any = None) -> "torch.device
     elif name is not None and re.fullmatch(r"cuda(:\d+)?", name):
         device = _torch().device(name)
     elif torch is None or not isinstance(device, torch.device) or device.type not in ("cpu", "cuda"):
-        raise ValueError(f"unknown device {device!r}: choose one of auto, cpu, cuda, cuda:0, cuda:1, ...")
+        raise ValueError(
+            f"unknown device {checks.shown(device)}: choose one of auto, cpu, cuda, cuda:0, cuda:1, ..."
+        )
     if not has_tensors:
         hint = ", with the labels of a GPU result as init if you like" if "init" in solver.options() else ""
         raise ValueError(f"{solver.name} runs on the CPU only: use device='cpu'{hint}")
