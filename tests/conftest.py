@@ -61,8 +61,7 @@ def shared_data():
 @pytest.fixture(params=["cpu", "cuda"])
 def backend(request):
     """A device of torch: every test of tensors runs on the CPU, and on a GPU where there is one."""
-    import torch
-
+    torch = pytest.importorskip("torch", reason="tensors need torch, the extra [gpu]")
     if request.param == "cuda" and not torch.cuda.is_available():
         absent = pytest.fail if os.environ.get("CLUSTERFUG_REQUIRE_CUDA") else pytest.skip
         absent("there is no GPU")

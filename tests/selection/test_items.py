@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from makers import around_axes, unit
 from sklearn.metrics import silhouette_score
 
-from clusterfug import DenseProblem
 from clusterfug.costs.models import Auto
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import number_by_first_appearance
@@ -82,15 +81,3 @@ def test_the_silhouette_is_a_mean_over_a_sample_in_blocks(rng, monkeypatch):
 
     assert silhouette(few._replace(rows=rows), y) == pytest.approx(whole, abs=0.5)
     assert taken == 4
-
-
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 25), strictness=st.floats(-3, 3))
-def test_inside_is_that_of_the_dense_problem(seed, n, strictness):
-    rng = np.random.default_rng(seed)
-    X, weight = rng.normal(size=(n, 3)), rng.uniform(0, 3, size=n)
-    labels = number_by_first_appearance(rng.integers(5, size=n))
-    found = items(X, weight)
-    prefer = "small" if strictness >= 0 else "large"
-    problem = DenseProblem(X, alpha=found.alpha(strictness), prefer=prefer, sample_weight=weight)
-    scale = np.abs(X).sum() * weight.sum()
-    assert found.inside(labels, strictness) == pytest.approx(problem.inside(labels), abs=1e-10 * scale)

@@ -148,6 +148,13 @@ def test_a_target_with_a_bound(rng, target):
     assert result.gap >= 0
 
 
+def test_joined_clusters_cost_what_their_pairs_cost(rng):
+    """The cost of a heavy item to itself, whose rounding is large, is no part of it."""
+    X, weight = rng.normal(size=(20, 3)), np.r_[1e12, np.ones(19)]
+    result = with_target(solve(X, n_clusters=2, sample_weight=weight), X, 2, 2, sample_weight=weight)
+    assert "joined" in result.choice.reason
+
+
 def test_a_target_with_n_neighbors(rng):
     X = rng.normal(size=(40, 5))
     result = solve(X, n_clusters=9, n_neighbors=3, algorithm="fast")

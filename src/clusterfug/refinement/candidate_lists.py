@@ -69,14 +69,16 @@ def gain_tolerances(
     return GAIN_TOLERANCE * clusters.magnitudes[items] * clusters.mass[clusters.labels[items]]
 
 
-def least_gains(clusters: FeatureClusterState) -> NDArray[np.float64]:
+def least_gains(
+    clusters: FeatureClusterState, items: NDArray[np.int64] | slice = slice(None)
+) -> NDArray[np.float64]:
     """Computed gains of the items up to which their true gains do not count.
 
     0, or less for an item that outweighs the rest of its cluster: its cost to them is less accurate.
     """
-    sizes, mass = clusters.sizes[clusters.labels], clusters.mass[clusters.labels]
-    outweighs = (sizes > 1) & (2 * clusters.magnitudes > mass)
-    return np.where(outweighs, -gain_tolerances(clusters), 0.0)
+    labels = clusters.labels[items]
+    outweighs = (clusters.sizes[labels] > 1) & (2 * clusters.magnitudes[items] > clusters.mass[labels])
+    return np.where(outweighs, -gain_tolerances(clusters, items), 0.0)
 
 
 def update_stay_costs(

@@ -118,6 +118,16 @@ class StrictnessSearch:
         problem = self.problem(strictness)
         return core.execute(problem, solver, self.execution, bound=bound, callback=self.callback)
 
+    def cost(self, labels: NDArray[np.int64], strictness: float) -> tuple[float, float]:
+        """Return inside and objective of labels at a strictness."""
+        problem, device = self.problem(strictness), self.execution.device
+        if device is None:
+            resolved = problem.resolved()
+            return resolved.inside(labels), resolved.objective(labels)
+        from clusterfug.execution.torch.solve import cost_of_labels
+
+        return cost_of_labels(problem, labels, self.execution)
+
     def add_candidate(self, strictness: float, solver: Solver) -> Candidate:
         """Solve one more candidate, keep and return it."""
         result = self.solve(strictness, solver)

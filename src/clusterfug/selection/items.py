@@ -42,12 +42,6 @@ class SelectionItems(NamedTuple):
         """Return the sums of weight times affinity strength of the clusters, at a strictness of 1."""
         return np.bincount(labels, weights=self.weight * self.alpha(1.0)).astype(np.float64, copy=False)
 
-    def inside(self, labels: NDArray[np.int64], strictness: float) -> float:
-        """Return the total cost of the pairs that share a label."""
-        own = self.weight**2 * (self.neighbourhood.squares - strictness * self.neighbourhood.similarity)
-        strengths = (self.alpha_sums(labels) ** 2).sum()
-        return float((self.sums(labels) ** 2).sum() - strictness * strengths - own.sum()) / 2
-
 
 def selection_items(problem: FeatureProblem, device: "torch.device | None") -> SelectionItems:
     """Return the items of prepared features, on the CPU or on a device."""

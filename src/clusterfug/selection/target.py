@@ -103,8 +103,7 @@ def _joined(search: StrictnessSearch, start: Candidate, count: int) -> tuple[Clu
     sums = items.sums(start.labels)
     of, strictness = join(items.product(sums, sums.T), items.alpha_sums(start.labels), count)
     labels = number_by_first_appearance(of[start.labels])
-    inside = items.inside(labels, strictness)
-    objective = items.inside(np.zeros_like(labels), strictness) - inside
+    inside, objective = search.cost(labels, strictness)
     joins = Phase("joins", time.perf_counter() - begin, count, objective, False, True)
     trace = (*start.result.trace, joins)
     result = recorded(start.result.algorithm, labels, inside, trace, begin)

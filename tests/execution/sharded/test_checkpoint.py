@@ -487,11 +487,12 @@ def test_labels_and_state_are_kept(tmp_path):
     assert json.loads((tmp_path / "c" / "run.json").read_text()) == settings
     with Checkpoint(tmp_path / "c", settings) as checkpoint:
         assert checkpoint.load_labels("pool-0-3", 2).tolist() == [0, 0]
-        checkpoint.save_state(DriverState(np.array([1, 0, 1]), np.array([True, False]), 7, True))
+        checkpoint.save_state(DriverState(np.array([1, 0, 1]), np.array([True, False]), 7, True, True))
         assert checkpoint.load_labels("pool-0-3", 2) is None
     with Checkpoint(tmp_path / "c", settings) as checkpoint:
-        labels, changed, n_rounds, exact = checkpoint.load_state(3)
-        assert (labels.tolist(), changed.tolist(), n_rounds, exact) == ([1, 0, 1], [True, False], 7, True)
+        labels, changed, n_rounds, exact, close = checkpoint.load_state(3)
+        assert (labels.tolist(), changed.tolist()) == ([1, 0, 1], [True, False])
+        assert (n_rounds, exact, close) == (7, True, True)
         assert (labels.dtype, changed.dtype) == (np.int64, np.bool_)
     assert names_in(tmp_path / "c") == FINISHED
 

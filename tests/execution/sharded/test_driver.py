@@ -169,7 +169,7 @@ def test_items_outside_changed_clusters_count_as_candidates(monkeypatch, rng):
 
 def test_unsettled_clusters_are_scored_in_the_next_round(monkeypatch, rng):
     def undecided(k, until_optimal, parts, candidates):
-        return MoveDecision(np.concatenate([part.labels for part in candidates]), np.array([1]))
+        return MoveDecision(np.concatenate([part.labels for part in candidates]), np.array([1]), False)
 
     monkeypatch.setattr(driver_module, "decide_moves", undecided)
     driver, state = sharded_driver(noisy_problem(rng, 12), 4, 1), all_changed(np.arange(12) % 3)

@@ -63,7 +63,7 @@ def test_the_command_line_without_a_gpu_writes_nothing(run, features, tmp_path, 
     ):
         code, out, err = run(*command, "--device", "cuda")
         assert (code, out) == (2, "")
-        assert err.startswith("clusterfug: error: device 'cuda': torch finds no CUDA GPU here; use ")
+        assert err.startswith("clusterfug: error: --device 'cuda': torch finds no CUDA GPU here; use ")
         assert err.count("\n") == 1
     assert [file.name for file in tmp_path.iterdir()] == ["x.npy"]
     for options, message in (

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from clusterfug.io import files
 
 _SETTINGS, _STATE, _LOCK = "run.json", "state.npz", "lock"
-_SHARD_FILE = re.compile(r"\.?(shard|pool)-\d+-\d+\.npz.*")  # incomplete ones start with a dot
+_SHARD_FILE = re.compile(r"(shard|pool)-\d+-\d+\.npz")
+_INCOMPLETE_FILE = re.compile(r"\.(run\.json|(state|(shard|pool)-\d+-\d+)\.npz)\..*")  # of a killed run
 _CHECKSUM = "checksum"
 
 
@@ -29,6 +30,7 @@ class DriverState(NamedTuple):
     changed: NDArray[np.bool_]  # (K,) clusters that changed since their items were move-optimal
     n_rounds: int = 0
     exact: bool = False  # the next round needs exact scores
+    close: bool = False  # gains were seen that may count, but are not clear
 
 
 class Checkpoint:
@@ -54,6 +56,7 @@ class Checkpoint:
                 self._lock, f"another run is using the checkpoint {self._folder}: wait until it has ended"
             )
             self._check_settings(self._folder)
+            self._remove(_INCOMPLETE_FILE)
         except BaseException:
             self._lock.close()
             raise
@@ -98,18 +101,23 @@ class Checkpoint:
         values = self._load(_STATE, DriverState._fields)
         if values is None:
             return None
-        labels, changed, n_rounds, exact = (values[name] for name in DriverState._fields)
+        labels, changed, n_rounds, exact, close = (values[name] for name in DriverState._fields)
         sound = _are_labels(labels, n) and changed.dtype == bool and n_rounds.shape == exact.shape == ()
         self._check(_STATE, sound and changed.shape == (labels.max() + 1,))
-        return DriverState(labels, changed, int(n_rounds), bool(exact))
+        return DriverState(labels, changed, int(n_rounds), bool(exact), bool(close))
 
     def save_state(self, state: DriverState) -> None:
         """Save the state, and remove the labels of shards and pools, which it replaces."""
         if self._folder is None:
             return
         self._save(_STATE, {name: np.asarray(value) for name, value in state._asdict().items()})
+        self._remove(_SHARD_FILE)
+
+    def _remove(self, pattern: re.Pattern[str]) -> None:
+        """Remove the files of the folder whose names match."""
+        assert self._folder is not None
         for path in self._folder.iterdir():
-            if _SHARD_FILE.fullmatch(path.name):
+            if pattern.fullmatch(path.name):
                 path.unlink()
 
     def _save(self, name: str, values: dict[str, NDArray[Any]]) -> None:

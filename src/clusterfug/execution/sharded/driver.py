@@ -214,15 +214,23 @@ class Driver:
         if evaluation.all_pairs > evaluation.inside:
             state = DriverState(np.zeros_like(state.labels), np.ones(1, dtype=np.bool_), state.n_rounds)
             evaluation = self._evaluate(state.labels)
+        verified = False
         while not self.budget.over():
             if state.changed.any():
                 state, evaluation = self._move_items(state, evaluation)
             else:
                 joined = self._join_clusters(evaluation.totals, len(state.changed))
-                if int(joined.max()) + 1 == len(joined):
-                    return "refinement", Refined(state.labels, True, True), evaluation
-                state = DriverState(joined[state.labels], np.bincount(joined) > 1, state.n_rounds + 1)
-                evaluation = self._evaluate(state.labels)
+                if int(joined.max()) + 1 < len(joined):
+                    changed = np.bincount(joined) > 1
+                    state = DriverState(
+                        joined[state.labels], changed, state.n_rounds + 1, close=state.close
+                    )
+                    evaluation = self._evaluate(state.labels)
+                elif state.close and not verified:  # those may be gone by now
+                    verified = True
+                    state = DriverState(state.labels, ~state.changed, state.n_rounds + 1, exact=True)
+                else:
+                    return "refinement", Refined(state.labels, not state.close, True), evaluation
             self.checkpoint.save_state(state)
         return "refinement", Refined(state.labels, False, False), evaluation
 
@@ -260,11 +268,12 @@ class Driver:
             candidates.clear()
 
         submitted = (
-            (found, self.engine.submit(getattr, found, "items"))
+            (found, self.engine.submit(MoveCandidates.summary, found))
             for found in self._move_candidates(state, evaluation.totals, few)
         )
         for shard, (found, task) in zip(self.shards, self.engine.prefetch(submitted), strict=True):
-            found_items = self.engine.value(task)
+            found_items, is_close = self.engine.value(task)
+            state = state._replace(close=state.close or is_close)
             self.progress("moves", shard.stop, self.n)
             if candidates and sum(map(len, items)) + len(found_items) > self.max_items:
                 until_optimal = False
@@ -276,7 +285,8 @@ class Driver:
             submit_group()
         proposed, unsettled, n_labels = state.labels.copy(), np.zeros(k, dtype=np.bool_), k
         for group, task in groups:
-            labels, still_unsettled = self.engine.value(task)
+            labels, still_unsettled, is_close = self.engine.value(task)
+            state = state._replace(close=state.close or is_close)
             proposed[group] = np.where(labels < k, labels, labels - k + n_labels)  # singletons are new
             n_labels = max(n_labels, int(proposed[group].max(initial=0)) + 1)
             unsettled[still_unsettled] = True
@@ -323,7 +333,7 @@ class Driver:
         moves = state.labels != proposed
         if not moves.any():  # unsettled items need exact scores
             exact = bool(unsettled.any())
-            return DriverState(state.labels, unsettled, state.n_rounds + 1, exact), evaluation
+            return state._replace(changed=unsettled, n_rounds=state.n_rounds + 1, exact=exact), evaluation
         changed = np.zeros(max(len(state.changed), int(proposed.max()) + 1), dtype=np.bool_)
         uniform = np.random.default_rng(state.n_rounds).random(self.n)
         for share in _ACCEPTED_SHARES:
@@ -340,7 +350,7 @@ class Driver:
                 break
         changed[: len(unsettled)] = unsettled
         changed[state.labels[moves]] = changed[proposed[accepted]] = True
-        return DriverState(labels, changed[present], state.n_rounds + 1), after
+        return DriverState(labels, changed[present], state.n_rounds + 1, close=state.close), after
 
     # Totals.
 

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from clusterfug.execution.sharded.totals import ClusterTotals, add_totals
 from clusterfug.problems.dense import DenseProblem
+from clusterfug.problems.protocol import GAIN_TOLERANCE
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.candidate_lists import (
     CandidateLists,
     empty_candidate_lists,
     gain_tolerances,
+    least_gains,
     max_gains,
     score_clusters,
     update_stay_costs,
@@ -34,8 +36,9 @@ class ShardScores(NamedTuple):
 
     labels: NDArray[np.integer[Any]]
     in_changed: Flags  # whether the cluster of the item has changed
-    #: Candidate lists, and the minimum gains of moves; None before the first cluster.
-    scored: tuple[CandidateLists, NDArray[np.float64]] | None = None
+    #: Candidate lists, the minimum clear gains of moves, and the gains up to which none counts; None before
+    #: the first cluster.
+    scored: tuple[CandidateLists, NDArray[np.float64], NDArray[np.float64]] | None = None
 
 
 class MoveCandidates(NamedTuple):
@@ -45,6 +48,11 @@ class MoveCandidates(NamedTuple):
     problem: DenseProblem
     labels: NDArray[np.int64]
     lists: CandidateLists
+    close: bool  # other items have gains that may count, but are not clear
+
+    def summary(self) -> tuple[NDArray[np.int64], bool]:
+        """Return what the driver needs to know."""
+        return self.items, self.close
 
     def clusters(self) -> NDArray[np.int64]:
         """Return the numbers of the items' own clusters and of those in their lists."""
@@ -58,6 +66,7 @@ class MoveDecision(NamedTuple):
 
     labels: NDArray[np.int64]
     unsettled: NDArray[np.int64]  # clusters with items that may still gain by moving
+    close: bool  # there are gains that may count, but are not clear
 
 
 def score_block(
@@ -68,34 +77,41 @@ def score_block(
     `changed` says which of the clusters changed since all others were settled.
     """
     if scores.scored is None:
-        lists, tolerances = empty_candidate_lists(problem.n), np.zeros(problem.n)
+        lists, clear, least = empty_candidate_lists(problem.n), np.zeros(problem.n), np.zeros(problem.n)
     else:
         lists = CandidateLists(*(array.copy() for array in scores.scored[0]))
-        tolerances = scores.scored[1].copy()
+        clear, least = scores.scored[1].copy(), scores.scored[2].copy()
     first = totals.ids[0]
     lists.ids[:] -= first  # numbered from 0 in this block; other clusters are out of range
     labels = scores.labels.astype(np.int64) - first
     clusters = clusters_from_sums(problem, labels, totals.sums, totals.sizes, totals.mass)
     at_home = np.flatnonzero((labels >= 0) & (labels < len(totals.ids)))
     update_stay_costs(problem, clusters, lists, at_home)
-    tolerances[at_home] = gain_tolerances(clusters, at_home)
+    clear[at_home], least[at_home] = gain_tolerances(clusters, at_home), least_gains(clusters, at_home)
     inside, outside = np.flatnonzero(scores.in_changed), np.flatnonzero(~scores.in_changed)
     score_clusters(problem, clusters, lists, inside, np.arange(len(totals.ids)), exact)
     score_clusters(problem, clusters, lists, outside, np.flatnonzero(changed), exact)
     lists.ids[:] += first
-    return scores._replace(scored=(lists, tolerances))
+    return scores._replace(scored=(lists, clear, least))
 
 
 def select_candidates(problem: DenseProblem, scores: ShardScores, all_in_changed: bool) -> MoveCandidates:
-    """Return the items that may gain by moving, and all items in changed clusters if requested."""
+    """Return the items that may clearly gain by moving, and all items in changed clusters if requested.
+
+    A gain of another item is a close call if it exceeds a tolerated share of its costs to its own and to
+    the other cluster: the magnitudes of their terms are at least that large, and are not known here.
+    """
     labels, in_changed, scored = scores
     assert scored is not None
-    lists, tolerances = scored
+    lists, clear, least = scored
     # An item outside changed clusters is attracted to no unscored cluster more than to its own.
     lists = lists._replace(bar=np.where(in_changed, lists.bar, np.maximum(lists.bar, lists.stay)))
-    items = np.flatnonzero((max_gains(lists) > tolerances) | (in_changed & all_in_changed))
+    gains = max_gains(lists)
+    share = GAIN_TOLERANCE * (np.abs(lists.stay) + np.abs(gains + lists.stay))
+    close = bool(np.any((gains > np.where(least < 0, least, share)) & (gains <= clear)))
+    items = np.flatnonzero((gains > clear) | (in_changed & all_in_changed))
     lists = CandidateLists._make([*(array[items] for array in lists[:-1]), lists.scored])
-    return MoveCandidates(items, problem.subset(items), labels[items].astype(np.int64), lists)
+    return MoveCandidates(items, problem.subset(items), labels[items].astype(np.int64), lists, close)
 
 
 def decide_moves(
@@ -126,4 +142,4 @@ def decide_moves(
             unclear = unclear[:0]
         unsettled = labels if clusters.counts[UNUSED] == 0 else labels[unclear]
     numbers = np.concatenate([ids, np.arange(k, k + len(clusters.sizes) - len(ids))])
-    return MoveDecision(numbers[clusters.labels], np.unique(ids[unsettled]))
+    return MoveDecision(numbers[clusters.labels], np.unique(ids[unsettled]), bool(clusters.close.any()))

@@ -55,7 +55,7 @@ def _usable(device: "torch.device") -> "torch.device":
     torch = _torch()
     if not torch.cuda.is_available():
         raise ValueError(
-            f"device {str(device)!r}: torch finds no CUDA GPU here; use device='cpu' or 'auto'"
+            f"device {str(device)!r}: torch finds no CUDA GPU here; use device='cpu' or device='auto'"
         )
     count = torch.cuda.device_count()
     index = torch.cuda.current_device() if device.index is None else device.index

@@ -138,7 +138,7 @@ def _accept_steps(
     p = tl.program_id(0) * WIDE + tl.arange(0, WIDE)
     real = p < n
     after, before = tl.load(inside_after + p, real, 0.0), tl.load(inside + p, real, 0.0)
-    rises = after > before
+    rises = after > before + tl.load(min_gain + p, real, 0.0)
     part = tl.load(share + p, real, 0.0)
     part = tl.minimum(tl.maximum(tl.where(rises, GROWS_ * part, part / 2), LEAST_), 1.0)
     tl.store(inside + p, tl.where(rises, after, before), real)

@@ -13,12 +13,14 @@ from torch import Tensor
 
 from clusterfug.execution.torch import operations as ops
 from clusterfug.execution.torch.clusters import TensorClusters
+from clusterfug.execution.torch.exact_gains import ExactGains
 from clusterfug.execution.torch.problem import TensorProblem
 from clusterfug.refinement.budget import Budget
 
 _FIRST_SHARE = 0.9  # of the items with an improving move that move in the first step
 _MIN_RELATIVE_GAIN = 1e-15  # a smaller share of the objective would be lost in its rounding
-_BLOCK_ENTRIES = 1 << 27  # of a block of float64 costs
+_SMALLEST_SCORE = 1e-30  # the rounding of scores near the smallest numbers of float32
+_MAX_STEPS = 100_000  # a limit that only rounding errors can reach
 _MAX_IDLE_STEPS = 8  # without improvement although there are improving moves
 _UNRECORDED_STEPS, _RECORDED_STEPS = 2, 2  # steps before a recording, and in it
 
@@ -32,7 +34,9 @@ def move_items(
     True if it is certain that they are move-optimal (only with `exact`).
     """
     moves, idle = SynchronousMoves(problem, labels), 0
-    while not budget.over():
+    for _ in range(_MAX_STEPS):
+        if budget.over():
+            break
         improvable, risen = moves.advance()
         idle = 0 if risen else idle + 1
         if improvable <= min_improvable * problem.n:
@@ -41,13 +45,12 @@ def move_items(
             if not moves.exact:
                 moves.set_precision(exact=True)
             else:
+                moves.restart()  # with sums that no update has rounded
                 improved = moves.move_undecided()
                 if not improved:
                     return moves.clusters.labels, improved is None
         elif idle == _MAX_IDLE_STEPS:  # there was no free slot for a new singleton
-            labels = moves.clusters.labels
-            del moves  # frees its memory
-            moves = SynchronousMoves(problem, labels)
+            moves.restart()
         elif idle > 2 * _MAX_IDLE_STEPS:
             break
     return moves.clusters.labels, False
@@ -57,7 +60,17 @@ class SynchronousMoves:
     """A series of steps on the clusters of a labelling."""
 
     def __init__(self, problem: TensorProblem, labels: Tensor) -> None:
-        self._problem, self.clusters = problem, TensorClusters(problem, labels)
+        self._problem = problem
+        self._begin(labels, exact=False)
+
+    def restart(self) -> None:
+        """Continue from the current labels with new sums of clusters and free slots."""
+        labels = self.clusters.labels
+        del self.clusters, self._recorded  # frees their memory
+        self._begin(labels, self.exact)
+
+    def _begin(self, labels: Tensor, exact: bool) -> None:
+        problem, self.clusters = self._problem, TensorClusters(self._problem, labels)
         inside = problem.inside(self.clusters.nodes)
         self._state = ops.MoveState(
             inside=inside,
@@ -67,7 +80,7 @@ class SynchronousMoves:
             step=torch.zeros(1, dtype=torch.int64, device=inside.device),
         )
         self._improvable = torch.zeros(1, dtype=torch.int64, device=inside.device)
-        self.set_precision(exact=False)
+        self.set_precision(exact)
 
     def set_precision(self, exact: bool) -> None:
         """Select candidates in low precision, or by upper bounds on costs in float32 if exact."""
@@ -143,38 +156,36 @@ class SynchronousMoves:
         return tuple(ops.concatenated(values) for values in zip(*parts, strict=True))
 
     def move_undecided(self) -> bool | None:
-        """Score the items whose float32 bound allows a gain in float64 and make the best move per problem.
+        """Make the best move per problem of the items whose float32 bound allows a gain, in float64.
 
-        To be called when no known move improves. Returns whether that improved any problem; None if there
-        is no improving move at all.
+        To be called when no known move improves. Returns whether that improved any problem; None if it is
+        certain that there is no improving move at all.
         """
-        problem, clusters, nodes = self._problem, self.clusters, self.clusters.nodes
+        problem, clusters = self._problem, self.clusters
         _, _, required, _, score = self._scores()
-        items = torch.nonzero(score > required)[:, 0]
-        bounds = nodes.starts.tolist()
+        items = torch.nonzero(score + _SMALLEST_SCORE > required - 2 * self._ignored())[:, 0]
         chosen = torch.zeros(problem.n, dtype=torch.bool, device=problem.device)
         target = torch.full((problem.n,), -1, device=problem.device)
+        certain = True
         for p in torch.unique(problem.problem_of[items]).tolist():
-            slots = slice(bounds[p], bounds[p + 1])
-            sums = nodes.features[slots]
-            if problem.signs is not None:
-                sums = sums * problem.signs
-            best = 0.0
-            block = max(1, _BLOCK_ENTRIES // max(len(sums), problem.d))
-            for some in torch.split(items[problem.problem_of[items] == p], block):
-                rows = problem.features[some.to(problem.features.device)].to(problem.device)
-                costs = rows.double() @ sums.T
-                costs += (problem.last[p] * problem.a[some])[:, None] * nodes.a[slots]
-                costs.scatter_(1, clusters.labels[some, None] - bounds[p], -torch.inf)
-                cost, to = costs.max(1)
-                gain, i = (cost.clamp(min=0) - required[some]).max(0)
+            exact, best = ExactGains(problem, clusters, p), 0.0
+            for some in exact.blocks(items[problem.problem_of[items] == p]):
+                gains, to, clear = exact.best(some)
+                certain &= clear
+                gain, i = gains.max(0)
                 if float(gain) > best:
                     best = float(gain)
                     chosen[problem.starts[p] : problem.starts[p + 1]] = False
                     chosen[some[i]] = True
-                    target[some[i]] = torch.where(cost[i] > 0, to[i] + bounds[p], -1)
+                    target[some[i]] = to[i]
         if not bool(chosen.any()):
-            return None
+            return None if certain else False
         improved = ops.accept_steps(self._state, clusters.move(chosen, target))
         clusters.keep(improved)
         return bool(improved.any())
+
+    def _ignored(self) -> Tensor:
+        """Gains of every item that `score_moves` ignores as rounding errors."""
+        problem, clusters = self._problem, self.clusters
+        least = self._state.min_gain[problem.problem_of]
+        return ops.GAIN_ROUNDING * problem.magnitudes * clusters.extra[clusters.labels, 1] + least

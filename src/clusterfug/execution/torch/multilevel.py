@@ -43,7 +43,12 @@ def refinement_steps(
         init = refinement.initial_labels()
         labels = best_copies(problem, copies, init, starts)
         yield RefinementStep("multilevel", labels, False, False, refinement.passes)
-    labels, move_optimal, join_optimal = refinement.refine(best_of_trivial(copies, init))
+    first = best_of_trivial(copies, init)
+    labels, move_optimal, join_optimal = refinement.refine(first)
+    worse = copies.exact_inside(labels) < copies.exact_inside(first)
+    if bool(worse.any()):  # by rounding errors
+        labels = torch.where(worse[copies.problem_of], first, labels)
+        move_optimal = join_optimal = False
     labels = best_copies(problem, copies, labels, starts)
     yield RefinementStep("refinement", labels, move_optimal, join_optimal, refinement.passes)
 
@@ -52,7 +57,7 @@ def best_copies(problem: TensorProblem, copies: TensorProblem, labels: Tensor, s
     """Return the labels of the best copy of every problem."""
     if starts == 1:
         return labels
-    inside = copies.inside(copies.contract(labels)[0])
+    inside = copies.exact_inside(labels)
     first = starts * torch.arange(problem.problems, device=labels.device)
     best = inside.reshape(-1, starts).argmax(1) + first
     return labels[copies.starts[best][problem.problem_of] + problem.move_inputs.number]
@@ -105,10 +110,12 @@ class MultilevelRefinement:
     def refine(self, labels: Tensor) -> tuple[Tensor, bool, bool]:
         """Apply moves and joins until neither improves.
 
-        Returns labels, and whether they are certain to be move-optimal and join-optimal.
+        Returns labels, and whether they are certain to be move-optimal and join-optimal. They are not if
+        moves and joins undo each other, because their gains are rounding errors.
         """
         exact = False
         while True:
+            before = labels
             min_improvable = 0.0 if exact else _MIN_IMPROVABLE_ITEMS
             labels, move_optimal = move_items(self._problem, labels, self._budget, exact, min_improvable)
             contracted, labels = self._problem.contract(labels)
@@ -125,13 +132,16 @@ class MultilevelRefinement:
                 if exact:
                     return labels, move_optimal, join_optimal
                 exact = True
+            elif exact:
+                risen = self._problem.exact_inside(labels) > self._problem.exact_inside(before)
+                if not bool(risen.any()):
+                    return before, False, False
 
 
 def best_of_trivial(problem: TensorProblem, labels: Tensor) -> Tensor:
     """Return per problem the labels, or one cluster, or singletons if one of these is better."""
     clusters, labels = problem.contract(labels)
-    whole, _ = clusters.contract(torch.zeros_like(clusters.problem_of))
-    inside, together = problem.inside(clusters), problem.inside(whole)
+    inside, together = problem.exact_inside(labels), problem.exact_inside(torch.zeros_like(labels))
     of = problem.problem_of
     labels = torch.where((together > inside)[of], clusters.starts[of], labels)
     alone = (inside < 0) & (together < 0)

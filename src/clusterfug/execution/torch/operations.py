@@ -250,7 +250,7 @@ def accept_steps(state: MoveState, inside: Tensor) -> Tensor:
     """Return per problem whether a step improved it, by `inside` after the step, and update the state."""
     if inside.is_cuda:
         return _kernels("label_kernels").accept_steps(state, inside)
-    improved = inside > state.inside
+    improved = inside > state.inside + state.min_gain
     torch.where(improved, inside, state.inside, out=state.inside)
     share = torch.where(improved, SHARE_GROWTH * state.share, state.share / 2)
     torch.clamp(share, MIN_SHARE, 1.0, out=state.share)

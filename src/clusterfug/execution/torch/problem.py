@@ -14,6 +14,8 @@ from torch import Tensor
 from clusterfug.execution import threads
 from clusterfug.execution.torch import operations as ops
 
+_BLOCK_ENTRIES = 1 << 26  # of absolute features at a time
+
 
 @dataclass(eq=False)
 class TensorProblem:
@@ -217,5 +219,69 @@ class TensorProblem:
         return replace(self, features=features, extra=extra, starts=starts, part_size=None), labels
 
     def inside(self, clusters: "TensorProblem") -> Tensor:
-        """Return the total cost inside clusters (a contraction of this problem), per problem."""
+        """Return the total cost inside clusters (a contraction of this problem), per problem.
+
+        It is a difference of costs of items and clusters to themselves: fast, but if some rows are much
+        longer than others the rounding of their squares remains. `exact_inside` does not contain any.
+        """
         return (clusters.own_total - self.own_total) / 2
+
+    def exact_inside(self, labels: Tensor) -> Tensor:
+        """Return the total cost inside clusters given by labels, per problem, from costs of pairs only."""
+        total = torch.zeros_like(self.last)
+        together: TensorProblem | None = None  # the clusters of the parts so far, one after the other
+        their_labels = labels[:0]
+        for some, part in self.parts():
+            inside, clusters, own = part._joined_in_pairs(labels[some])
+            total += inside
+            if self.part_size is None:
+                return total
+            if together is not None:
+                clusters = together.followed_by(clusters)
+                own = torch.cat([their_labels, own])
+                inside, clusters, own = clusters._joined_in_pairs(own)
+                total += inside
+            together, their_labels = clusters, own
+        return total
+
+    def _joined_in_pairs(self, labels: Tensor) -> tuple[Tensor, "TensorProblem", Tensor]:
+        """Join the items of every cluster in pairs, then those pairs in pairs, and so on.
+
+        Returns the total cost of the joins per problem, the clusters, and the labels of the clusters.
+        """
+        total, nodes = torch.zeros_like(self.last), self
+        while True:
+            keys = labels if self.problems == 1 else nodes.problem_of * (labels.max() + 1) + labels
+            ordered, order = torch.sort(keys, stable=True)
+            number = nodes.items - torch.searchsorted(ordered, ordered)  # of a node in its cluster
+            second = torch.nonzero(number % 2)[:, 0]
+            if not len(second):
+                return total, nodes, labels
+            i, j = order[second - 1], order[second]
+            costs = torch.zeros(nodes.n, dtype=torch.float64, device=self.device)
+            costs[j] = nodes.costs(i, nodes, j)
+            total += ops.problem_sums(costs, nodes.starts)
+            pairs = torch.arange(nodes.n, device=self.device)
+            pairs[j] = i
+            contracted, node_of = nodes.contract(pairs)
+            kept = torch.empty(contracted.n, dtype=labels.dtype, device=self.device)
+            kept[node_of] = labels
+            nodes, labels = contracted, kept
+
+    def followed_by(self, other: "TensorProblem") -> "TensorProblem":
+        """Return the one problem of the items of this one and those of another with the same costs."""
+        features, extra = torch.cat([self.features, other.features]), torch.cat([self.extra, other.extra])
+        starts = torch.tensor([0, len(features)], device=self.device)
+        return replace(self, features=features, extra=extra, starts=starts)
+
+    def term_sums(self, labels: Tensor, count: int) -> Tensor:
+        """Return sums of the absolute features, and (the last column) of the absolute a, of groups."""
+        total = torch.zeros(count, self.d + 1, dtype=torch.float64, device=self.device)
+        groups = torch.arange(count + 1, device=self.device)
+        for some, part in self.parts():
+            for block in threads.slices(part.n, max(1, _BLOCK_ENTRIES // self.d)):
+                ordered, order = torch.sort(labels[some][block], stable=True)
+                bounds = torch.searchsorted(ordered, groups)
+                terms = torch.cat([part.features[block].double(), part.a[block, None]], 1).abs()
+                total += ops.group_sums(terms, order, bounds, len(order))
+        return total

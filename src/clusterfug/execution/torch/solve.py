@@ -52,8 +52,7 @@ def solve_packed(
     """Yield results and errors by position: first those of invalid problems, then pack by pack."""
     device = execution.device
     assert device is not None
-    exact = execution.precision == "exact" or device.type == "cpu"
-    search_dtype = torch.float32 if exact else torch.bfloat16
+    search_dtype = _search_dtype(execution)
     begin = time.perf_counter()
     inputs: dict[int, TensorInput] = {}
     invalid: dict[int, Outcome] = {}
@@ -98,17 +97,17 @@ def _solve(
     problem = pack.problem
     budget = solver.budget()
     traces: list[list[Phase]] = [[] for _ in inputs]
-    all_pairs: list[float] = []
     last = begin
     for step in refinement_steps(problem, pack.init, budget, pack.starts):
         clusters, labels = _numbered(problem, step.labels)
-        if not all_pairs:
-            whole, _ = clusters.contract(torch.zeros_like(clusters.problem_of))
-            all_pairs = problem.inside(whole).tolist()
-        inside, counts = torch.stack([problem.inside(clusters), clusters.starts.diff().double()]).tolist()
+        inside, cut, counts = torch.stack([
+            problem.exact_inside(labels),
+            clusters.exact_inside(torch.zeros_like(clusters.problem_of)),
+            clusters.starts.diff().double(),
+        ]).tolist()  # fmt: skip
         end = time.perf_counter()
         for p, trace in enumerate(traces):
-            objective = pack.units[p] * (all_pairs[p] - inside[p])
+            objective = pack.units[p] * cut[p]
             trace.append(Phase(step.name, end - last, int(counts[p]), objective, *step[2:]))
         last = end
         if callback is not None:
@@ -123,6 +122,32 @@ def _solve(
             own = _label_weightless(given, own, clusters.features[first[p] : first[p + 1]])
         results[t] = recorded(solver.name, own, pack.units[p] * inside[p], traces[p], begin)
     return results
+
+
+def cost_of_labels(problem: Any, labels: NDArray[np.int64], execution: Execution) -> tuple[float, float]:
+    """Return inside and objective of labels, which `selection` made."""
+    device = execution.device
+    assert device is not None
+    given = TensorInput(problem, device)
+    limit = available_bytes(device, execution.memory_limit)
+    [(_, streamed)] = plan_packs({0: given}, limit)
+    try:
+        pack, errors = make_pack({0: given}, device, _search_dtype(execution), limit, streamed)
+        if pack is None:
+            raise errors[0]
+        clusters, own = _numbered(pack.problem, torch.from_numpy(given.of_present(labels)).to(device))
+        inside = pack.problem.exact_inside(own)
+        cut = clusters.exact_inside(torch.zeros_like(clusters.problem_of))
+        return pack.units[0] * float(inside), pack.units[0] * float(cut)
+    except torch.cuda.OutOfMemoryError:
+        raise out_of_memory_error(device) from None
+
+
+def _search_dtype(execution: Execution) -> torch.dtype:
+    """Return the type of features in which candidates are found."""
+    assert execution.device is not None
+    exact = execution.precision == "exact" or execution.device.type == "cpu"
+    return torch.float32 if exact else torch.bfloat16
 
 
 def _numbered(problem: TensorProblem, labels: Tensor) -> tuple[TensorProblem, Tensor]:
