@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from makers import street, write_cityscapes
 
+from clusterfug.segmentation import segment_many
 from clusterfug.segmentation.cityscapes import read_truth
 from clusterfug.segmentation.coco import CocoTruth
 from clusterfug.segmentation.pictures import read_picture, write_picture
@@ -28,6 +29,22 @@ def folder(tmp_path, rng):
             truth_instance=truth,
         )
     return tmp_path
+
+
+def contents(folder):
+    """Return the files below a folder."""
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: files[name].read_bytes() for name in sorted(files)}
+
+
+def ends_after_one(error):
+    """Return a `segment_many` that raises an error after the first image."""
+
+    def outcomes(*arguments, **options):
+        yield next(iter(segment_many(*arguments, **options)))
+        raise error
+
+    return outcomes
 
 
 def test_cityscapes_end_to_end(tmp_path, rng, run):
@@ -68,16 +85,23 @@ def test_pictures_of_the_same_name_are_an_error(folder, tmp_path, run):
     assert "are pictures of the same name" in errors
 
 
-def test_the_truth_is_never_overwritten(folder, tmp_path, run):
+def test_the_truth_is_never_overwritten(folder, tmp_path, rng, run):
     run("segment", folder, "--things", 26, "--format", "coco", "-o", tmp_path / "data")
     before = (tmp_path / "data" / "panoptic.json").read_bytes()
-    code, _, errors = run(
-        *("segment", folder, "--truth", tmp_path / "data" / "panoptic.json"),
-        *("--format", "coco", "-o", tmp_path / "data"),
-    )
-    assert code == 2
-    assert "the truth is there; choose another folder" in errors
+    for form in ("coco", "npy"):
+        code, _, errors = run(
+            *("segment", folder, "--truth", tmp_path / "data" / "panoptic.json"),
+            *("--format", form, "-o", tmp_path / "data", "--overwrite"),
+        )
+        assert code == 2
+        assert "the truth is there; choose another folder" in errors
     assert (tmp_path / "data" / "panoptic.json").read_bytes() == before
+    name = write_cityscapes(tmp_path / "city", rng)
+    place = tmp_path / "city" / "gtFine" / "val" / "aachen"
+    arguments = ("segment", folder / "first.npz", "--truth", tmp_path / "city", "-o", place, "--overwrite")
+    (folder / "first.npz").rename(folder / f"{name}.npz")
+    assert "the truth is there" in run(*arguments[:1], folder / f"{name}.npz", *arguments[2:])[2]
+    assert len(list(place.iterdir())) == 1
 
 
 def test_an_image_that_cannot_be_written_is_not_scored(folder, tmp_path, run):
@@ -91,13 +115,13 @@ def test_an_image_that_cannot_be_written_is_not_scored(folder, tmp_path, run):
         "--offset",
         2,
         "-o",
-        tmp_path,
+        tmp_path / "out",
         "--json",
     )
     assert code == 2
     found = json.loads(out)
     assert (found["images"], found["quality"]) == (0, None)
-    assert not (tmp_path / "panoptic.json").exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_number_of_images_without_a_truth_is_printed(folder, tmp_path, run):
@@ -128,16 +152,126 @@ def test_a_truth_or_picture_of_other_proportions_is_an_error(folder, run):
 def test_a_failed_image_leaves_no_old_result(folder, tmp_path, run):
     out = tmp_path / "out"
     for form, written in (("npy", "*.npy"), ("coco", "panoptic/*.png"), ("cityscapes", "*Ids.png")):
-        run("segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
+        command = ("segment", folder, "--things", 26, "--format", form, "-o", out, "--overwrite")
+        run(*command, "--overlays")
         assert len(list(out.glob(written))) == 2
         good = (folder / "first.npz").read_bytes()
         np.savez(folder / "first.npz", embeddings=np.full((8, 16, 5), np.nan))
-        run("segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
+        run(*command, "--overlays")
         assert [path.name[:6] for path in out.glob(written)] == ["second"]
         assert {path.name for path in (out / "overlays").iterdir()} == {"second.png"}
         (folder / "first.npz").write_bytes(good)
-    run("segment", folder, "--things", 1, "--stuff", 2, "--format", "coco", "-o", out)
-    assert not (out / "panoptic.json").exists()
+
+
+def test_results_go_to_a_new_or_empty_folder_unless_they_replace_those_of_an_earlier_run(
+    folder, tmp_path, run
+):
+    out = tmp_path / "out"
+    out.mkdir()
+    command = ("segment", folder, "--things", 26, "-o", out)
+    assert run(*command, "--format", "coco", "--overlays")[0] == 0
+    before = contents(out)
+    assert len(before) == 5
+    code, text, errors = run(*command)
+    assert (code, text) == (2, "")
+    assert "out: it is not empty; choose another folder, or say --overwrite to replace" in errors
+    assert len(errors.splitlines()) == 1
+    assert contents(out) == before
+    (folder / "second.npz").rename(folder / "third.npz")
+    assert run(*command, "--overwrite")[0] == 0
+    assert list(contents(out)) == ["first.npy", "third.npy"]
+    assert {path.name for path in out.iterdir()} == {"first.npy", "third.npy"}
+
+
+def test_files_that_are_no_results_are_never_overwritten(folder, tmp_path, run):
+    out = tmp_path / "out"
+    command = ("segment", folder, "--things", 26, "--overlays", "-o", out, "--overwrite")
+    assert run(*command)[0] == 0
+    for name in ("notes.txt", "overlays/notes.txt", "first.npz", "features.npy"):
+        np.save(out / "x.npy", np.ones((2, 3, 3)))  # not as results are
+        (out / "x.npy").rename(out / name)
+        before = contents(out)
+        code, _, errors = run(*command)
+        assert code == 2
+        assert f"{out / name} is no result; choose another folder" in errors
+        assert contents(out) == before
+        (out / name).unlink()
+    (out / ".hidden").touch()
+    assert run(*command)[0] == 0
+    assert (out / ".hidden").exists()
+
+
+@pytest.mark.parametrize("form", ["npy", "coco", "cityscapes"])
+def test_an_error_in_the_middle_of_a_run_changes_nothing(folder, tmp_path, run, monkeypatch, form):
+    out = tmp_path / "out"
+    command = ("segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
+    with monkeypatch.context() as patch:
+        patch.setattr("clusterfug.segmentation.segment_many", ends_after_one(MemoryError("memory is full")))
+        code, _, errors = run(*command)
+        assert (code, errors) == (2, "clusterfug: error: memory is full\n")
+        assert not out.exists()
+    assert run(*command)[0] == 0
+    before = contents(out)
+    monkeypatch.setattr("clusterfug.segmentation.segment_many", ends_after_one(MemoryError()))
+    assert run(*command, "--overwrite", "--min-size", 500)[0] == 2
+    assert contents(out) == before
+    assert not any(path.name.startswith(".") for path in out.iterdir())
+
+
+def test_finished_images_are_kept_after_an_interrupt(folder, tmp_path, run, monkeypatch):
+    out = tmp_path / "out"
+    monkeypatch.setattr("clusterfug.segmentation.segment_many", ends_after_one(KeyboardInterrupt()))
+    code, _, errors = run("segment", folder, "--things", 26, "--format", "coco", "-o", out)
+    assert (code, errors) == (130, f"clusterfug: interrupted; 1 images are finished in {out}\n")
+    assert list(contents(out)) == ["panoptic.json", "panoptic/first.png"]
+    assert list(CocoTruth(out / "panoptic.json").annotations) == ["first"]
+
+
+def test_the_json_describes_the_images_that_are_there(folder, tmp_path, run, monkeypatch):
+    def fail(path, array):
+        if path.parts[-2:] == ("overlays", "second.png"):
+            raise OSError("the disk is full")
+        write_picture(path, array)
+
+    monkeypatch.setattr("clusterfug.segmentation.outputs.write_picture", fail)
+    out = tmp_path / "out"
+    code, _, errors = run("segment", folder, "--things", 26, "--format", "coco", "-o", out, "--overlays")
+    assert code == 2
+    assert "second: the disk is full" in errors
+    assert list(contents(out)) == ["overlays/first.png", "panoptic.json", "panoptic/first.png"]
+    assert list(CocoTruth(out / "panoptic.json").annotations) == ["first"]
+
+
+def test_samples_of_the_same_name_are_an_error(folder, tmp_path, run):
+    first = folder / "first.npz"
+    (folder / "first_leftImg8bit.npz").write_bytes(first.read_bytes())
+    code, out, errors = run("segment", folder, "--things", 26, "-o", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert f"{first} and {folder / 'first_leftImg8bit.npz'} are samples of the same name" in errors
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_foreground_probability_is_all_that_one_thing_class_needs(folder, run):
+    for file in folder.glob("*.npz"):
+        arrays = dict(np.load(file))
+        foreground = np.where(arrays["truth_instance"] > 0, 0.9, 0.1)
+        kept = {name: arrays[name] for name in ("embeddings", "image", "truth_instance")}
+        np.savez(file, semantic=np.full((16, 32), 26), confidence=foreground, **kept)
+    command = ("segment", folder, "--things", 26, "--json")
+    default, low, all_pixels = (
+        json.loads(run(*command, *option)[1])
+        for option in ((), ("--min-confidence", 0.05), ("--min-confidence", 0))
+    )
+    assert default["quality"]["things"]["pq"] == 1.0
+    assert (default["instances"], low["instances"], all_pixels["instances"]) == (6, 8, 8)
+    for step in (1, 2):  # at the resolution of the image, and at that of the embeddings
+        for file in folder.glob("*.npz"):
+            arrays = {name: array for name, array in np.load(file).items() if name != "semantic"}
+            np.savez(file, **(arrays | {"confidence": arrays["confidence"][::step, ::step]}))
+        assert json.loads(run(*command)[1])["quality"]["things"]["pq"] == 1.0
+    np.savez(file, **(arrays | {"confidence": (255 * arrays["confidence"]).astype(np.uint8)}))
+    errors = run(*command)[2]
+    assert "confidence must be between 0 and 1, not 229: scale it (bytes: divide them by 255)" in errors
 
 
 def test_classes_that_are_no_train_ids_or_not_evaluated_are_errors(tmp_path, rng, run):
@@ -249,7 +383,9 @@ def test_bad_images_are_named_and_the_others_are_finished(folder, tmp_path, run)
         (("--things", "26", "-t", "5=0.4"), "--threshold has none for class 26"),
         (("--things", "26", "-a", "magic"), "unknown algorithm"),
         (("--things", "26", "--graph", "grid", "-a", "dlaec"), "unknown algorithm for --graph grid"),
-        (("--things", "26", "--overlays"), "--overlays needs a folder"),
+        (("--things", "26", "--overlays"), "--overlays needs a folder to write to: -o FOLDER"),
+        (("--things", "26", "--overwrite"), "--overwrite needs a folder to write to: -o FOLDER"),
+        (("--things", "26", "--min-confidence", "5"), "--min-confidence must be between 0 and 1, not 5"),
         (("--truth", "nowhere"), "must be a folder with Cityscapes' gtFine/, or a panoptic JSON"),
         (("--things", "26", "--images", "nowhere"), "is not a folder of pictures"),
         (("--things", "26", "-j", "0"), "--jobs must be at least 1"),

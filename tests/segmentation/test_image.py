@@ -98,6 +98,34 @@ def test_small_instances_and_uncertain_pixels_become_void(rng):
     assert np.all(result.semantic[:, -2:] == 3)
 
 
+def test_confidence_below_one_half_is_void_by_default(rng):
+    embeddings, semantic, _ = scene(rng)
+    confidence = np.where(np.arange(16) < 5, 0.49, 0.51) * np.ones((12, 1))
+    result = segment(embeddings, semantic, [1, 2], confidence=confidence)
+    np.testing.assert_array_equal(result.semantic == -1, confidence < 0.5)
+    result = segment(embeddings, semantic, [1, 2], confidence=confidence, min_confidence=0)
+    np.testing.assert_array_equal(result.semantic, semantic)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "inner_product"])
+@pytest.mark.parametrize("options", [{}, {"upsample": "labels"}, {"graph": "grid"}, {"position": 1.0}])
+def test_things_without_an_embedding_are_void_and_in_no_problem(rng, metric, options):
+    embeddings, semantic, _ = scene(rng)
+    embeddings[4:8, :6] = 0
+    embeddings[:, -1] = 0  # stuff
+    fine = np.kron(semantic, np.ones((2, 2), dtype=int))
+    result = segment(embeddings, fine, [1, 2], metric=metric, threshold=0.3, **options)
+    is_void = np.zeros(fine.shape, dtype=bool)
+    is_void[8:16, :12] = True
+    np.testing.assert_array_equal(result.semantic, np.where(is_void, -1, fine))
+    np.testing.assert_array_equal(result.instance == 0, is_void | (fine == 3))
+    assert result.n_instances == 6
+    nodes = np.any(embeddings != 0, axis=2)
+    for c in (1, 2):
+        assert len(result.clusterings[c].labels) == np.count_nonzero(nodes & (semantic == c))
+    assert segment(np.zeros((4, 4, 2)), np.ones((4, 4), dtype=int), [1], metric=metric).n_instances == 0
+
+
 def test_a_thing_too_thin_for_the_embeddings_is_still_one_instance(rng):
     semantic = np.full((16, 16), 3)
     semantic[0, 0] = 1

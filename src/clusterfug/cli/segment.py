@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -33,7 +34,10 @@ Source = Annotated[
         "confidence, image, truth_instance, truth_semantic.",
     ),
 ]
-ResultFolder = Annotated[Path | None, option("Folder for the results.", "--output", "-o")]
+ResultFolder = Annotated[
+    Path | None, option("Folder for the results, which is new or empty.", "--output", "-o")
+]
+Overwrite = Annotated[bool, option("Replace the results of an earlier run in the folder.", "--overwrite")]
 Things = Annotated[
     str | None,
     option("Classes that have instances. Default: those of the data set that --truth names.", metavar=IDS),
@@ -55,7 +59,10 @@ PixelThreshold = Annotated[
         metavar="T | T,ID=T,...",
     ),
 ]
-MinConfidence = Annotated[float, shown("Pixels whose class is less certain become void.")]
+MinConfidence = Annotated[
+    float | None,
+    option("Pixels whose class is less certain become void. Default: 0.5 for files with confidence."),
+]
 MinSize = Annotated[int, shown("Instances of fewer pixels become void.")]
 Position = Annotated[
     float,
@@ -94,11 +101,12 @@ Overlays = Annotated[bool, option("Also draw image, prediction, truth and errors
 def segment(
     source: Source,
     output: ResultFolder = None,
+    overwrite: Overwrite = False,
     things: Things = None,
     stuff: Stuff = None,
     void: Void = "255",
     threshold: PixelThreshold = "0.4",
-    min_confidence: MinConfidence = 0.0,
+    min_confidence: MinConfidence = None,
     min_size: MinSize = 0,
     position: Position = 0.0,
     connected: Connected = False,
@@ -129,8 +137,9 @@ def segment(
 
     checks.count("--offset", offset)
     solver, place = _solver(graph, device, jobs, algorithm, seed, refine=refine, time_limit=time_limit)
-    if overlays and output is None:
-        raise ValueError("--overlays needs a folder to write to: -o FOLDER")
+    if output is None:
+        to_files = {"--overlays": overlays, "--overwrite": overwrite}
+        options.no_options(to_files, "needs a folder to write to: -o FOLDER")
     truths = None if truth is None else GroundTruth(truth)
     if things is None and truths is None:
         raise ValueError("name the classes that have instances: --things 1")
@@ -149,16 +158,19 @@ def segment(
         graph=graph.value,
     )
     readers = find_samples(source, rules, pictures=images, truth=truths, train_ids=train_ids)
-    writer = (
-        None if output is None else SegmentationWriter(output, form.value, rules, offset, overlays, truths)
+    results = (
+        nullcontext()
+        if output is None
+        else SegmentationWriter(output, form.value, rules, offset, overlays, truths, overwrite)
     )
-    tally = Tally(rules, writer)
-    start = time.perf_counter()
-    outcomes = segment_many(
-        readers, rules, n_jobs=jobs, algorithm=solver, device=place, precision=precision.value
-    )
-    tally.add_all(outcomes, len(readers))
-    seconds = time.perf_counter() - start
+    with results as writer:
+        tally = Tally(rules, writer)
+        start = time.perf_counter()
+        outcomes = segment_many(
+            readers, rules, n_jobs=jobs, algorithm=solver, device=place, precision=precision.value
+        )
+        tally.add_all(outcomes, len(readers))
+        seconds = time.perf_counter() - start
     scores = quality_of_counts(tally.counts, *tally.compared) if tally.scored else None
     if as_json:
         thresholds = {str(c): value for c, value in rules.thresholds.items()}
@@ -228,7 +240,7 @@ class Tally:
                         callback("images", self.done + len(self.failed), total)
         except KeyboardInterrupt:
             kept = "nothing was written"
-            if self.writer is not None:
+            if self.writer is not None and self.done:
                 self.writer.close()
                 kept = f"{self.done} images are finished in {self.writer.folder}"
             typer.echo(f"clusterfug: interrupted; {kept}", err=True)

@@ -16,6 +16,9 @@ from clusterfug.segmentation.overlay import colour
 from clusterfug.segmentation.panoptic import VOID, Panoptic, list_segments
 from clusterfug.segmentation.pictures import read_picture, write_picture
 
+#: The file about all images, beside the folder `panoptic` with one PNG for each.
+JSON = "panoptic.json"
+
 _MAX_IDS = 1 << 24  # three bytes
 
 
@@ -118,11 +121,8 @@ class CocoWriter:
         self.annotations.append(annotation)
 
     def close(self) -> Path:
-        """Write the JSON and return its path; without images, remove that of an earlier run."""
-        path = self.folder / "panoptic.json"
-        if not self.images:
-            path.unlink(missing_ok=True)
-            return path
+        """Write the JSON and return its path."""
+        path = self.folder / JSON
         categories = self.categories or self._own_categories()
         content = {"images": self.images, "annotations": self.annotations, "categories": categories}
         with complete(path) as part:

@@ -18,6 +18,9 @@ from clusterfug.segmentation.grid import grid_graph
 from clusterfug.segmentation.panoptic import VOID, Panoptic, check_classes, class_ids, size_of, whole_map
 from clusterfug.segmentation.resample import Shape, axis, interpolate, resize_bilinear, resize_nearest
 
+#: The default of `min_confidence`: below it, another class is more likely.
+MIN_CONFIDENCE = 0.5
+
 _TILE_NUMBERS = 1 << 22  # size of a tile of interpolated features: 16 MiB
 _POSITION_SIGNATURE = np.array([1.0, 1.0, -1.0, 1.0])  # of the columns that `_position_columns` returns
 
@@ -30,7 +33,7 @@ class Rules:
     stuff: Any = None
     void: Any = (255,)
     threshold: Any = 0.4
-    min_confidence: float = 0.0
+    min_confidence: float | None = None
     min_size: int = 0
     position: float = 0.0
     connected: bool = False
@@ -61,7 +64,10 @@ class Rules:
         else:
             each = dict.fromkeys(self.things, checks.number("threshold", self.threshold))
         keep("thresholds", each)
-        keep("min_confidence", checks.number("min_confidence", self.min_confidence, 0.0))
+        if self.min_confidence is not None:
+            keep("min_confidence", checks.number("min_confidence", self.min_confidence, 0.0))
+            if self.min_confidence > 1:
+                raise ValueError(f"min_confidence must be between 0 and 1, not {self.min_confidence:g}")
         keep("min_size", checks.count("min_size", self.min_size, 0))
         keep("position", checks.number("position", self.position, 0.0))
         keep("connected", checks.flag("connected", self.connected))
@@ -133,11 +139,19 @@ class Image:
     def _classes(
         self, semantic: NDArray[np.int64], confidence: NDArray[np.float32] | None, shape: Shape
     ) -> NDArray[np.int64]:
-        """Return the class of each pixel at a resolution; VOID where the confidence is too low."""
+        """Return the class of each pixel at a resolution.
+
+        It is VOID where the confidence is too low, and where a thing has an embedding of zeros, which is
+        similar to no other one.
+        """
         classes = resize_nearest(semantic, shape).copy()
         classes[np.isin(classes, self.rules.void) | (classes < 0)] = VOID
-        if confidence is not None and self.rules.min_confidence > 0:
-            classes[resize_bilinear(confidence, shape) < self.rules.min_confidence] = VOID
+        if confidence is not None:
+            given = self.rules.min_confidence
+            least = MIN_CONFIDENCE if given is None else given
+            classes[resize_bilinear(confidence, shape) < least] = VOID
+        has_embedding = resize_nearest(np.any(self.features != 0, axis=2), shape)
+        classes[~has_embedding & np.isin(classes, self.rules.things)] = VOID
         return classes
 
     def _node_features(self, c: int) -> NDArray[Any]:
@@ -230,7 +244,7 @@ def _checked(
         known = (*rules.things, *rules.stuff, *rules.void)
         check_classes(classes, known, "is not in things, stuff or void: name it in one of them")
     if confidence is None:
-        if rules.min_confidence > 0:
+        if rules.min_confidence:
             raise ValueError("min_confidence needs a confidence map: give one, or leave it out")
         return rows.reshape(features.shape), classes, None
     confidence = checks.numeric("confidence", confidence)
@@ -242,6 +256,11 @@ def _checked(
     confidence = confidence.astype(np.float32)
     if not np.isfinite(confidence).all():
         raise ValueError("confidence has a value that is not finite: replace it by 0")
+    outside = confidence[(confidence < 0) | (confidence > 1)]
+    if len(outside):
+        raise ValueError(
+            f"confidence must be between 0 and 1, not {outside[0]:g}: scale it (bytes: divide them by 255)"
+        )
     return rows.reshape(features.shape), classes, confidence
 
 

@@ -1,13 +1,17 @@
 """`SegmentationWriter`: a folder with one file per image, in one of three formats."""
 
+import shutil
+import tempfile
+from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 
 import numpy as np
 
 from clusterfug import checks
-from clusterfug.io.files import complete, save
+from clusterfug.io.files import complete, read_npy, save
 from clusterfug.segmentation.cityscapes import write_instance_ids
-from clusterfug.segmentation.coco import CocoWriter
+from clusterfug.segmentation.coco import JSON, CocoWriter
 from clusterfug.segmentation.image import Rules
 from clusterfug.segmentation.overlay import overlay
 from clusterfug.segmentation.panoptic import Panoptic
@@ -15,9 +19,17 @@ from clusterfug.segmentation.pictures import require_pillow, write_picture
 from clusterfug.segmentation.pipeline import Sample
 from clusterfug.segmentation.samples import GroundTruth
 
+#: Files of an image below the folder, by format; the star is its name.
+FILES = {"npy": "*.npy", "coco": "panoptic/*.png", "cityscapes": "*_instanceIds.png"}
+OVERLAYS = "overlays/*.png"
+PATTERNS = (*FILES.values(), OVERLAYS, JSON)
+
 
 class SegmentationWriter:
-    """Writes images one by one; `close` writes the file about all of them, if the format has one."""
+    """Writes images one by one into a hidden folder; `close` lets all of them appear under their names.
+
+    At the end of a `with` block that did not reach `close`, nothing has changed.
+    """
 
     def __init__(
         self,
@@ -27,26 +39,45 @@ class SegmentationWriter:
         offset: int = 1000,
         overlays: bool = False,
         truth: GroundTruth | None = None,
+        overwrite: bool = False,
     ) -> None:
-        checks.one_of("format", form, ("npy", "coco", "cityscapes"))
+        self.pattern = FILES[checks.one_of("format", form, tuple(FILES))]
         if form != "npy" or overlays:
             require_pillow()
-        if folder.exists() and not folder.is_dir():
-            raise NotADirectoryError(f"cannot write to {folder}: it is not a folder")
+        if truth is not None and folder.resolve() in {place.resolve() for place in truth.folders}:
+            raise ValueError(f"cannot write to {folder}: the truth is there; choose another folder")
+        check_folder(folder, overwrite)
+        self.is_new = not folder.exists()
         try:
-            (folder / "overlays" if overlays else folder).mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            self.part = Path(tempfile.mkdtemp(dir=folder, prefix=".segment."))
         except OSError as error:
             raise OSError(f"cannot write to {folder}: {error.strerror}") from error
         self.folder, self.form, self.overlays = folder, form, overlays
         self.things, self.stuff = rules.things, rules.stuff or ()
         self.truth = truth.coco if truth else None
-        if form == "coco" and self.truth and folder.resolve() == self.truth.path.parent.resolve():
-            raise ValueError(f"cannot write to {folder}: the truth is there; choose another folder")
         names = truth.names if truth else None
         categories = self.truth.categories if self.truth else None
-        self.coco = CocoWriter(folder, self.things, names, offset, categories) if form == "coco" else None
+        self.coco: CocoWriter | None = None
+        if form == "coco":
+            self.coco = CocoWriter(self.part, self.things, names, offset, categories)
+
+    def __enter__(self) -> "SegmentationWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self.part, ignore_errors=True)
+        if self.is_new:
+            with suppress(OSError):  # it has results
+                self.folder.rmdir()
 
     def write(self, sample: Sample, maps: Panoptic) -> None:
+        path = self._path(self.pattern, sample.name)
+        if self.overlays:
+            picture = overlay(sample.image, maps, sample.truth, self.things, self.stuff)
+            write_picture(self._path(OVERLAYS, sample.name), picture)
         if self.coco is not None:
             image_id = file_name = None
             if self.truth is not None and sample.name in self.truth.annotations:
@@ -54,23 +85,80 @@ class SegmentationWriter:
                 file_name = self.truth.image_file(sample.name)
             self.coco.write(sample.name, maps, image_id, file_name)
         elif self.form == "cityscapes":
-            write_instance_ids(self._file(sample.name), maps)
+            write_instance_ids(path, maps)
         else:
-            with complete(self._file(sample.name)) as part:
+            with complete(path) as part:
                 save(part, np.stack(maps).astype(np.int32))
-        if self.overlays:
-            picture = overlay(sample.image, maps, sample.truth, self.things, self.stuff)
-            write_picture(self.folder / "overlays" / f"{sample.name}.png", picture)
 
     def discard(self, name: str) -> None:
-        """Remove the files of an earlier run for an image that has failed now."""
-        for path in (self._file(name), self.folder / "overlays" / f"{name}.png"):
-            path.unlink(missing_ok=True)
+        """Remove what is written of an image that cannot be finished."""
+        for pattern in (self.pattern, OVERLAYS):
+            self._path(pattern, name).unlink(missing_ok=True)
 
     def close(self) -> None:
-        if self.coco is not None:
-            self.coco.close()
+        """Let the results replace those of an earlier run; if no image is finished, nothing changes.
 
-    def _file(self, name: str) -> Path:
-        endings = {"npy": f"{name}.npy", "coco": f"panoptic/{name}.png"}
-        return self.folder / endings.get(self.form, f"{name}_instanceIds.png")
+        Files are replaced one by one. COCO's JSON is removed before the files that it describes change, and
+        appears after them.
+        """
+        if self.coco is not None and self.coco.images:
+            self.coco.close()
+        written = {path.relative_to(self.part) for path in self.part.rglob("*") if path.is_file()}
+        if not written:
+            return
+        earlier = results_in(self.folder)
+        (self.folder / JSON).unlink(missing_ok=True)
+        for name in sorted(written - {Path(JSON)}):
+            (self.folder / name.parent).mkdir(exist_ok=True)
+            (self.part / name).replace(self.folder / name)
+        for name in earlier - written:
+            (self.folder / name).unlink(missing_ok=True)
+        for subfolder in _subfolders(self.folder):
+            with suppress(OSError):  # it has results
+                subfolder.rmdir()
+        if Path(JSON) in written:
+            (self.part / JSON).replace(self.folder / JSON)
+
+    def _path(self, pattern: str, name: str) -> Path:
+        path = self.part / pattern.replace("*", name)
+        path.parent.mkdir(exist_ok=True)
+        return path
+
+
+def check_folder(folder: Path, overwrite: bool) -> None:
+    """Raise an error unless a folder is new or empty, or holds results alone and may be overwritten."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"cannot write to {folder}: it is not a folder")
+    if not overwrite and folder.exists() and any(_visible(folder)):
+        raise FileExistsError(
+            f"cannot write to {folder}: it is not empty; choose another folder, or say --overwrite to "
+            "replace the results of an earlier run"
+        )
+    known = {folder / name for name in results_in(folder)} | set(_subfolders(folder))
+    for place in (folder, *_subfolders(folder)):
+        for path in _visible(place):
+            if path not in known:
+                raise ValueError(f"cannot overwrite {folder}: {path} is no result; choose another folder")
+
+
+def results_in(folder: Path) -> set[Path]:
+    """Return the files in a folder that a run has written or may have written, relative to it."""
+    found = (path for pattern in PATTERNS for path in folder.glob(pattern) if path.is_file())
+    return {path.relative_to(folder) for path in found if path.suffix != ".npy" or _holds_maps(path)}
+
+
+def _holds_maps(path: Path) -> bool:
+    try:
+        array = read_npy(path)
+    except (OSError, ValueError):
+        return False
+    return array.dtype == np.int32 and array.ndim == 3 and len(array) == 2
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    places = (folder / Path(pattern).parent for pattern in PATTERNS if "/" in pattern)
+    return [place for place in places if place.is_dir()]
+
+
+def _visible(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else []

@@ -26,13 +26,14 @@ class Segmentation:
     Attributes
     ----------
     semantic : int64 array of shape (h, w)
-        Class of each pixel at image resolution; -1 for void, low confidence and small instances.
+        Class of each pixel at image resolution; -1 for void, low confidence, things without an embedding
+        and small instances.
     instance : int64 array of shape (h, w)
         1, 2, ... by first appearance; 0 for stuff and void.
     classes : int64 array
         ``classes[k]`` is the class of instance k; -1 for 0.
     clusterings : dict from class to Clustering
-        Solution for each thing class, one label per pixel of the embeddings.
+        Solution for each thing class, one label per pixel of the class that has an embedding.
     seconds : float
         Time to compute the map; the clusterings have that of the solver.
     """
@@ -97,7 +98,7 @@ def segment(
     shape: tuple[int, int] | None = None,
     stuff: Any = None,
     void: Any = (255,),
-    min_confidence: float = 0.0,
+    min_confidence: float | None = None,
     min_size: int = 0,
     position: float = 0.0,
     connected: bool = False,
@@ -119,7 +120,8 @@ def segment(
     Parameters
     ----------
     embeddings : array of shape (h, w, d)
-        One vector per pixel, often at a lower resolution than the image.
+        One vector per pixel, often at a lower resolution than the image. Zeros mean that a pixel has no
+        embedding: it is void if its class is a thing.
     semantic : integer array of shape (h', w')
         Class of each pixel, at any resolution. Negative classes, and those in `void`, are void.
     things : sequence of int
@@ -127,15 +129,16 @@ def segment(
     threshold : float or dict from class to float, default=0.4
         Similarity at which two pixels neither attract nor repel. Larger gives more and smaller objects.
     confidence : array of shape (h', w') or (h, w), optional
-        Confidence of the class of each pixel.
+        Confidence of the class of each pixel, between 0 and 1.
     shape : (int, int), optional
         Height and width of the result; those of `semantic` by default.
     stuff : sequence of int, optional
         If given, a class in none of things, stuff and void is an error.
     void : sequence of int, default=(255,)
         Numbers in `semantic` for pixels without a class.
-    min_confidence : float, default=0
-        Pixels below this confidence become void.
+    min_confidence : float, optional
+        Pixels below this confidence become void. Default: 0.5 if there is a confidence map, so that a
+        foreground probability is all that a single thing class needs; 0 keeps all pixels.
     min_size : int, default=0
         Instances of fewer pixels become void.
     position : float, default=0

@@ -43,7 +43,7 @@ def find_samples(
         shown = _pictures(pictures)
     elif truth is not None:
         shown = truth.pictures
-    named = {name_of(file): file for file in files}
+    named = _by_name(files, "samples")
     if truth is not None and truth.maps.keys().isdisjoint(named):
         example = next(iter(truth.maps), "nothing")
         raise ValueError(
@@ -75,7 +75,7 @@ def read_sample(
     if semantic is None:
         if len(things) != 1:
             raise ValueError(f"{file} must hold an array 'semantic': there are {len(things)} thing classes")
-        semantic = np.full(np.shape(embeddings)[:2], things[0])
+        semantic = np.full(np.shape(arrays.get("confidence", embeddings))[:2], things[0])
     elif train_ids:
         semantic = cityscapes.from_train_ids(whole_map("semantic", semantic))
     elif truth is not None and truth.coco is None:
@@ -110,9 +110,11 @@ class GroundTruth:
     def __init__(self, path: Path) -> None:
         self.coco: CocoTruth | None = None
         self.pictures: dict[str, Path] = {}  # of the data set
+        self.folders: set[Path]  # that hold its files
         self.maps: dict[str, Callable[[], Panoptic]]  # functions that read the map of each image
         if path.suffix.lower() == ".json":
             self.coco = CocoTruth(path)
+            self.folders = {path.parent}
             self.maps = {name: partial(self.coco.read, name) for name in sorted(self.coco.annotations)}
             self.things, self.stuff = self.coco.things, self.coco.stuff
             self.names = {c["id"]: str(c.get("name", c["id"])) for c in self.coco.categories}
@@ -123,6 +125,7 @@ class GroundTruth:
                 )
             found = cityscapes.find_cityscapes(path)
             self.maps = {n: partial(cityscapes.read_truth, f.truth) for n, f in found.items() if f.truth}
+            self.folders = {f.truth.parent for f in found.values() if f.truth}
             self.pictures = {name: files.image for name, files in found.items() if files.image}
             self.things, self.stuff = cityscapes.THINGS, cityscapes.STUFF
             self.names = dict(cityscapes.NAMES)
@@ -131,10 +134,13 @@ class GroundTruth:
 def _pictures(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder of pictures")
+    return _by_name([folder / file for file in find_images(folder)[1]], "pictures")
+
+
+def _by_name(files: list[Path], kind: str) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for file in find_images(folder)[1]:
-        path = folder / file
+    for path in files:
         other = found.setdefault(name_of(path), path)
         if other != path:
-            raise ValueError(f"{other} and {path} are pictures of the same name: keep one of them")
+            raise ValueError(f"{other} and {path} are {kind} of the same name: keep or rename one of them")
     return found
