@@ -105,7 +105,10 @@ def check_labels_writable(path: Path, inputs: tuple[Path, ...] = ()) -> None:
 
 
 def write_labels(path: Path, labels: NDArray[np.int64], settings: LabelSettings | None = None) -> None:
-    """Write one label per item: an array, or a table with the column `label`; and the settings."""
+    """Write one label per item: an array, or a table with the column `label`; and the settings.
+
+    A file of settings beside the labels appears right before them, so labels that are new have theirs.
+    """
     described = None if settings is None else replace(settings, labels=digest_of(labels)).to_json()
     ending = path.suffix.lower()
     with files.complete(path) as part:
@@ -119,9 +122,9 @@ def write_labels(path: Path, labels: NDArray[np.int64], settings: LabelSettings 
             np.savetxt(part, labels, fmt="%d", header="label", comments="")
         else:
             tables.write(part, "label", labels, {} if described is None else {SETTINGS_NAME: described})
-    if described is not None and ending in BESIDE_ENDINGS:
-        with files.complete(settings_path(path)) as part:
-            part.write_text(described + "\n", encoding="utf-8")
+        if described is not None and ending in BESIDE_ENDINGS:
+            with files.complete(settings_path(path)) as beside:
+                beside.write_text(described + "\n", encoding="utf-8")
 
 
 def settings_path(path: Path) -> Path:
