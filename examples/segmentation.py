@@ -3,6 +3,8 @@
     python examples/segmentation.py                     # a drawn picture of cells, truth included
     python examples/segmentation.py image.npz           # your file, see docs/segmentation.md
 
+It needs pillow: pip install 'clusterfug[segmentation]'.
+
 The steps, one function each:
 
 1. Embeddings: a vector per pixel, similar within an object and different between objects. A network
@@ -20,7 +22,7 @@ from scipy.ndimage import gaussian_filter, zoom
 
 from clusterfug.segmentation import Panoptic, Rules, Sample, panoptic_quality, segment
 from clusterfug.segmentation.overlay import overlay
-from clusterfug.segmentation.pictures import write_picture
+from clusterfug.segmentation.pictures import require_pillow, write_picture
 from clusterfug.segmentation.samples import read_sample
 
 CELL, BACKGROUND = 1, 2
@@ -73,11 +75,15 @@ def draw_cells(side=192, cells=36, codes=28, d=32):
 def try_options(sample):
     """Print objects and scores for every set of options; return the best one, and all results."""
     found = {}
-    certain = {} if sample.confidence is None else {"confidence": sample.confidence, "min_confidence": 0.5}
     print(f"{'options':30}{'objects':>8}{'PQ':>8}{'SQ':>8}{'RQ':>8}")
     for name, options in OPTIONS.items():
         result = segment(
-            sample.embeddings, sample.semantic, [CELL], shape=sample.shape, **certain, **options
+            sample.embeddings,
+            sample.semantic,
+            [CELL],
+            confidence=sample.confidence,
+            shape=sample.shape,
+            **options,
         )
         line = f"{name:30}{result.n_instances:8}"
         pq = 0.0
@@ -95,6 +101,7 @@ def main():
     parser.add_argument("image", nargs="?", type=Path, help=".npz with embeddings of one thing class")
     parser.add_argument("-o", "--output", type=Path, default=Path("objects.png"), help="the picture")
     options = parser.parse_args()
+    require_pillow()  # it draws the picture
     sample = draw_cells() if options.image is None else read_sample(options.image, Rules(things=[CELL]))
     best, found = try_options(sample)
     write_picture(options.output, overlay(sample.image, found[best][1].maps, sample.truth, (CELL,)))
@@ -104,5 +111,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (OSError, TypeError, ValueError) as error:
+    except (ImportError, OSError, TypeError, ValueError) as error:
         raise SystemExit(f"segmentation.py: {error}") from None

@@ -1,4 +1,4 @@
-"""The tutorials run as they are, and what they print and write is right."""
+"""The tutorials run as they are, or say what to install; what they print and write is right."""
 
 import csv
 import runpy
@@ -27,7 +27,23 @@ def run(capsys, monkeypatch):
     return run
 
 
-def test_sentences_without_arguments(run, tmp_path):
+@pytest.fixture
+def without_extras(monkeypatch):
+    """Make the packages of all extras impossible to import, as after `make demo`."""
+    extras = ("PIL", "faiss", "h5py", "matplotlib", "onnxruntime", "pyarrow")
+
+    class Absent:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name.partition(".")[0] in extras:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    for name in [name for name in sys.modules if name.partition(".")[0] in extras]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Absent, *sys.meta_path])
+
+
+def test_sentences_without_arguments(run, tmp_path, without_extras):
     out = run("sentences.py", "-o", tmp_path / "clusters.csv")
     with (tmp_path / "clusters.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -65,7 +81,7 @@ def test_sentences_with_features_and_labels(run, tmp_path, rng):
     assert "No such file" in run("sentences.py", "none.txt", fails=True)
 
 
-def test_images_without_arguments(run, tmp_path):
+def test_images_without_arguments(run, tmp_path, without_extras):
     out = run("images.py", "--threshold", 0.4, "-o", tmp_path / "sheet.png")
     assert "1,797 images, 64 features, mean cosine 0.69" in out
     clusters = int(out.split("threshold 0.4: ")[1].split()[0])
@@ -101,6 +117,15 @@ def test_segmentation_draws_cells_and_its_options_help(run, tmp_path):
     assert scores["0.5, position counts"] > scores["0.5, small ones dropped"] > scores["threshold 0.7"]
     assert max(scores.values()) > 80
     assert (tmp_path / "objects.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_missing_extra_is_named_before_any_work(run, tmp_path, capsys, without_extras):
+    err = run("segmentation.py", "-o", tmp_path / "objects.png", fails=True)
+    assert err == "segmentation.py: pictures need pillow: pip install 'clusterfug[segmentation]'"
+    np.save(tmp_path / "x.npy", np.eye(5))
+    err = run("images.py", "--features", tmp_path / "x.npy", "--images", tmp_path, fails=True)
+    assert err == "images.py: reading images needs pillow: pip install 'clusterfug[embed]'"
+    assert capsys.readouterr().out == ""
 
 
 def test_segmentation_of_a_file(run, tmp_path, rng):

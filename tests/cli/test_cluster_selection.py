@@ -137,7 +137,10 @@ def test_bounds_and_evaluations_select_as_cluster_does(run, features, tmp_path):
         (["cluster", "x.npy", "--n-clusters", "3:2"], "swap them"),
         (["cluster", "x.npy", "--n-clusters", "5", "-o", "l.npy"], "there are only 4 items"),
         (["cluster", "x.npy", "--n-clusters", "2", "-t", "0.3"], "leave out --threshold"),
-        (["cluster", "x.npy", "--n-clusters", "2", "--alpha", "1"], "not with alpha: leave out --n-clusters"),
+        (
+            ["cluster", "x.npy", "--n-clusters", "2", "--alpha", "1"],
+            "not with alpha: leave out --n-clusters",
+        ),
         (
             ["cluster", "x.npy", "--n-clusters", "2", "--alpha", "a.npy"],
             "not with alpha: leave out --n-clusters",
