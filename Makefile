@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints-dev.txt
 
-.PHONY: demo test test-gpu check bench paper
+.PHONY: demo test test-gpu fuzz fuzz-kill versions check bench paper
 
 demo: .venv/installed
 	.venv/bin/clusterfug demo
@@ -17,6 +17,21 @@ test: .venv/installed-dev
 # On a machine with a CUDA GPU, by its own Python with its own torch and pytest: nothing is installed.
 test-gpu:
 	CLUSTERFUG_REQUIRE_CUDA=1 PYTHONPATH=src $(PYTHON) -m pytest tests/execution/torch tests/bounds
+
+# Random hostile inputs, and commands that are killed, against oracles: make fuzz SECONDS=600 SEED=1
+SECONDS = 300
+SEED = 0
+TIMES = 200
+fuzz: .venv/installed-dev
+	PYTHONPATH=tests .venv/bin/python -m fuzz --seconds $(SECONDS) --seed $(SEED)
+
+fuzz-kill: .venv/installed-dev
+	PYTHONPATH=tests .venv/bin/python -m fuzz.kill --times $(TIMES) --seed $(SEED)
+
+# The tests on every Python that is found, with the newest and with the lowest dependencies, in environments of
+# their own.
+versions:
+	$(PYTHON) tests/versions.py
 
 check: .venv/installed-dev
 	.venv/bin/ruff check .

@@ -1,6 +1,7 @@
 """The functions users call: arguments become a problem, a solver and an execution, and go to the core."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from clusterfug import checks, core
@@ -463,7 +464,7 @@ def solve_many(
     if client is not None:
         device = "cpu"
     where = {"device": device, "precision": precision, "memory_limit": memory_limit, "bound": bound}
-    named = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
+    named = dict(problems) if isinstance(problems, Mapping) else dict(enumerate(_many(problems)))
     runs: dict[int, Any] = {}
     invalid: dict[int, Exception] = {}
     for t, X in enumerate(named.values()):
@@ -475,4 +476,15 @@ def solve_many(
             runs[t] = problem, solver, plan(problem, solver, **where)
     return solve_batch(
         runs, list(named), invalid=invalid, n_jobs=jobs, client=client, bound=bound, callback=callback
+    )
+
+
+def _many(problems: Any) -> Iterable[Any]:
+    """Return problems if they are several, or raise an error."""
+    if not isinstance(problems, str | bytes):
+        with suppress(TypeError):  # it is one object
+            return iter(problems)
+    raise TypeError(
+        f"problems must be a list or a dictionary, not {checks.shown(problems)}: for one problem use "
+        "dense_multicut"
     )

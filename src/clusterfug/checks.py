@@ -79,10 +79,18 @@ def numeric(name: str, array: Any) -> NDArray[Any]:
         raise TypeError(f"{name} is a dask array, which only dense_multicut takes: use {name}.compute()")
     if hasattr(array, "toarray"):
         raise TypeError(f"{name} is a sparse matrix: convert it with .toarray() first")
-    array = np.asanyarray(unmasked(name, array))
+    array = as_array(name, unmasked(name, array))
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, not {array.dtype}; convert it to floats first")
     return array
+
+
+def as_array(name: str, rows: Any) -> NDArray[Any]:
+    """Return rows as an array."""
+    try:
+        return np.asanyarray(rows)
+    except ValueError:  # the message of numpy depends on its version
+        raise ValueError(f"{name} has rows of different lengths: give all as many numbers") from None
 
 
 def unmasked(name: str, array: Any) -> Any:

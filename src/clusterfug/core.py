@@ -5,7 +5,6 @@ other. Selection calls `execute` for its candidates. `Recorder` and `recorded` a
 `Clustering` is built.
 """
 
-import time
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug.execution.jit import clock
 from clusterfug.result import MERGE, Clustering, Phase, number_by_first_appearance
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Recorder:
 
     def __init__(self, algorithm: str) -> None:
         self.algorithm = algorithm
-        self.begin = time.perf_counter()
+        self.begin = clock()
         self.merges: NDArray[Any] = np.empty(0, dtype=MERGE)
         self.n_iter = 0
         self.bound: LowerBound | None = None
@@ -98,7 +98,7 @@ class Recorder:
         self, name: str, labels: NDArray[np.int64], move_optimal: bool = False, join_optimal: bool = False
     ) -> None:
         """Record the end of a phase; a phase of the same name as the last one replaces it."""
-        step = _Step(name, time.perf_counter(), labels, move_optimal, join_optimal)
+        step = _Step(name, clock(), labels, move_optimal, join_optimal)
         if self._steps and self._steps[-1].name == name:
             self._steps.pop()
         self._steps.append(step)
@@ -153,7 +153,7 @@ def recorded(
         merges=np.empty(0, dtype=MERGE) if merges is None else merges,
         algorithm=algorithm,
         n_iter=n_iter,
-        seconds=time.perf_counter() - begin,
+        seconds=clock() - begin,
         trace=tuple(trace),
         bound=bound,
     )

@@ -84,7 +84,8 @@ def fuzz(given):
             if found is not None:
                 found["case"] = f"{name}:{given.seed}:{number}"
                 findings.append(found)
-                print(f"{found['case']}  {found['kind']}: {found['message'][:200]}", flush=True)
+                message = " ".join(found["message"].split())
+                print(f"{found['case']}  {found['kind']}: {message[:200]}", flush=True)
 
     def run(first):
         while first is not None:

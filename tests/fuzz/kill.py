@@ -13,6 +13,7 @@ import collections
 import functools
 import io
 import itertools
+import logging
 import os
 import shutil
 import signal
@@ -204,6 +205,7 @@ def child(moment: int, command: list[str]) -> None:
     """Run a command in this process; kill it at a moment, counted by `around_calls`."""
     from clusterfug.cli import main
 
+    logging.getLogger("clusterfug").setLevel(logging.ERROR)  # that kernels are compiled is no finding
     for name in MODULES:
         import_module(f"clusterfug.{name}")
     moments = itertools.count()

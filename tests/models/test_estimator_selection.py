@@ -64,6 +64,26 @@ def test_prediction_of_fitted_rows(rng):
         np.testing.assert_array_equal(model.predict(X.astype(dtype) * 7), model.labels_)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fitted_rows_keep_their_labels_unless_the_nearest_cluster_is_asked_for(rng, weighted):
+    X = rng.normal(size=(60, 3)) + 0.5
+    X[30:34] = X[:4]
+    weight = rng.integers(0, 3, size=60) if weighted else None
+    model = DenseMulticut(0.1, center=True).fit(X, sample_weight=weight)
+    means = model.cluster_centers_
+    rows = X - model.mean_
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    nearest = (rows @ means.T).argmax(axis=1)
+    assert np.any(nearest != model.labels_)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.predict(X, nearest=True), nearest)
+    np.testing.assert_array_equal(model.predict(X[7:25]), model.labels_[7:25])
+    mixed = np.concatenate([X[40:], X[40:] + 1e-9])
+    np.testing.assert_array_equal(model.predict(mixed), np.r_[model.labels_[40:], nearest[40:]])
+    with pytest.raises(TypeError, match="nearest must be True or False"):
+        model.predict(X, nearest=1)
+
+
 def test_an_estimator_survives_cloning_and_pickling(rng):
     X, _ = gaussian_mixture(rng, 40, 4, 6, 0.6)
     new = rng.normal(size=(30, 6))

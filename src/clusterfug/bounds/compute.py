@@ -4,7 +4,6 @@
 `bound_problem`.
 """
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from clusterfug import checks
 from clusterfug.bounds.certificate import Certificate, LowerBound, add_up, rounded_up
-from clusterfug.execution.jit import Progress
+from clusterfug.execution.jit import Progress, clock
 from clusterfug.execution.plan import Execution
 from clusterfug.problems.protocol import Problem
 
@@ -45,13 +44,13 @@ def compute_bound(
     callback: Progress | None = None,
 ) -> LowerBound:
     """Return a lower bound: the trivial one on the device of the execution, triangles on the CPU."""
-    begin = time.perf_counter()
+    begin = clock()
     device = execution.device
     if device is not None and _resolved(method, problem.shape[0]) == "trivial":
         from clusterfug.execution.torch.repulsion import total_repulsion
 
         value, error = total_repulsion(problem, device, memory_limit, callback)
-        seconds = time.perf_counter() - begin
+        seconds = clock() - begin
         return LowerBound(value - 2 * error, 2 * error, "trivial", Certificate.empty(), seconds)
     return bound_problem(problem.resolved(), method, time_limit, memory_limit, callback, begin)
 
@@ -65,7 +64,7 @@ def bound_problem(
     begin: float | None = None,
 ) -> LowerBound:
     """Return a lower bound of a problem on the CPU."""
-    begin = time.perf_counter() if begin is None else begin
+    begin = clock() if begin is None else begin
     method = _resolved(method, problem.n)
     certificate = Certificate.empty()
     if method == "triangles":
@@ -74,7 +73,7 @@ def bound_problem(
     certificate = replace(certificate, residual=residual)
     # The rounding error is subtracted twice: for the bound, and for the objective it is compared with.
     value = rounded_up(problem, value - 2 * error)
-    return LowerBound(value, 2 * error, method, certificate, time.perf_counter() - begin)
+    return LowerBound(value, 2 * error, method, certificate, clock() - begin)
 
 
 def _resolved(method: str, n: int) -> str:

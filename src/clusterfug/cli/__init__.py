@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import clusterfug
+from clusterfug.__main__ import INTERRUPTED, MESSAGE
 from clusterfug.cli.bound import bound
 from clusterfug.cli.cluster import cluster
 from clusterfug.cli.convert import convert
@@ -26,7 +27,6 @@ app = typer.Typer(
 for command in (cluster, inspect, evaluate, bound, convert, embed, segment, demo):
     app.command()(command)
 
-INTERRUPTED = 130
 # The class of all errors in how a command is called; where typer keeps it depends on the version.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -42,20 +42,22 @@ def root(
         typer.echo(context.get_help())
 
 
+COMMANDS: Any = typer.main.get_command(app)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; every error a user can cause is one line, and exit code 2."""
-    command = typer.main.get_command(app)
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = command.main(args=given, prog_name="clusterfug", standalone_mode=False)
+        code = COMMANDS.main(args=given, prog_name="clusterfug", standalone_mode=False)
     except UsageError as error:
         code = _fail(error.format_message().replace(": Value error, ", ": "))  # type: ignore[attr-defined]
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
-        code = _fail(in_options(described(error), options_of(command, given)))
+        code = _fail(in_options(described(error), options_of(given)))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # some versions of typer return it, others raise
-        print("clusterfug: interrupted; no output was written", file=sys.stderr)
+        print(MESSAGE, file=sys.stderr)
     sys.exit(code or 0)
 
 
@@ -66,10 +68,10 @@ def described(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def options_of(command: Any, arguments: list[str]) -> dict[str, str]:
+def options_of(arguments: list[str]) -> dict[str, str]:
     """Return the options of the command that is run, by the names of the parameters that they set."""
-    name = next((argument for argument in arguments if argument in command.commands), None)
-    parameters = command.commands[name].params if name is not None else []
+    name = next((argument for argument in arguments if argument in COMMANDS.commands), None)
+    parameters = COMMANDS.commands[name].params if name is not None else []
     found = {parameter.name: parameter.opts[0] for parameter in parameters}
     renamed = {"sample_weight": "weights", "random_state": "seed"}
     found |= {python: found[own] for python, own in renamed.items() if own in found}

@@ -34,7 +34,7 @@ def demo(
 
     terminal = Console(stderr=True)
     if terminal.is_terminal:
-        terminal.print("clustering 1,797 digits; the first run compiles kernels (about ten seconds)")
+        terminal.print("clustering 1,797 digits")
     if threshold is not None:
         checks.number("threshold", threshold)
     if output.exists() and not output.is_dir():

@@ -1,6 +1,5 @@
 """clusterfug segment: embeddings and classes of pixels in, objects out."""
 
-import time
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ import typer
 from clusterfug.cli import options
 from clusterfug.cli.options import Metric, Precision, argument, option, shown
 from clusterfug.cli.terminal import console, facts, figures, print_json, progress
+from clusterfug.execution.jit import clock
 
 if TYPE_CHECKING:
     from clusterfug.segmentation import PanopticQuality, Rules
@@ -165,12 +165,12 @@ def segment(
     )
     with results as writer:
         tally = Tally(rules, writer)
-        start = time.perf_counter()
+        start = clock()
         outcomes = segment_many(
             readers, rules, n_jobs=jobs, algorithm=solver, device=place, precision=precision.value
         )
         tally.add_all(outcomes, len(readers))
-        seconds = time.perf_counter() - start
+        seconds = clock() - start
     scores = quality_of_counts(tally.counts, *tally.compared) if tally.scored else None
     if as_json:
         thresholds = {str(c): value for c, value in rules.thresholds.items()}

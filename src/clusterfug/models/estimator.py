@@ -14,6 +14,7 @@ from clusterfug.costs.models import CostModel, cost_model
 from clusterfug.costs.preprocessing import Preprocessing, prepare
 from clusterfug.execution.plan import plan
 from clusterfug.models.assignment import cluster_means, most_similar
+from clusterfug.models.fitted import FittedRows
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.solvers import make_solver, option_names
 
@@ -190,11 +191,14 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.choice_ = self.result_.choice
         weight = checks.optional_weights(sample_weight, len(X))
         self.cluster_centers_ = cluster_means(features, self.labels_, weight)
+        self._fitted = FittedRows(X, self.labels_)
         return self
 
     def _validated(self, X: Any, reset: bool) -> NDArray[Any]:
         """Return X as scikit-learn checks it, except for infinite values and NaN; an error is one line."""
         X = checks.unmasked("X", X)
+        if isinstance(X, list | tuple):
+            X = checks.as_array("X", X)
         try:
             return validate_data(self, X, dtype="numeric", ensure_all_finite=False, reset=reset)
         except (ValueError, TypeError) as error:
@@ -210,13 +214,26 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         """Cluster the rows of X and return their labels."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return the cluster whose mean feature has the largest inner product with each row of X.
+    def predict(self, X: Any, *, nearest: bool = False) -> NDArray[np.int64]:
+        """Return the cluster of each row of X; no new labels occur.
 
-        Rows are preprocessed as in `fit`. No new labels occur. A row that was clustered may be more similar
-        to the mean of another cluster than to that of its own.
+        A row of the X that was fitted, number for number, has the label that it was given there, so
+        ``fit(X).predict(X)`` is ``labels_``. (If copies of a row are in several clusters, they are
+        matched in the order of the rows.) Every other row belongs to the cluster whose mean feature has the
+        largest inner product with it, after the preprocessing of `fit`.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        nearest : bool, default=False
+            Treat the rows that were fitted like all others. Some are more similar to the mean of another
+            cluster than to that of their own: means are not what the clustering optimises.
         """
         check_is_fitted(self)
         X = checks.features(self._validated(X, reset=False))
         features = prepare(X, self.preprocessing_.metric, self.mean_)
-        return most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))
+        labels = most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))
+        if not checks.flag("nearest", nearest):
+            fitted = self._fitted.labels_of(X)
+            labels = np.where(fitted >= 0, fitted, labels)
+        return labels

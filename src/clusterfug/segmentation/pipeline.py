@@ -1,6 +1,5 @@
 """`segment` and `segment_many`: from embeddings and classes of pixels to instances."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from clusterfug.api import solve_many
 from clusterfug.execution.batch import SolveManyError
-from clusterfug.execution.jit import Progress
+from clusterfug.execution.jit import Progress, clock
 from clusterfug.result import Clustering
 from clusterfug.segmentation.image import Image, Rules
 from clusterfug.segmentation.panoptic import VOID, Panoptic
@@ -261,9 +260,9 @@ def _solve_batch(
 
 
 def _assembled(image: Image, clusterings: dict[int, Clustering]) -> Segmentation:
-    start = time.perf_counter()
+    start = clock()
     semantic, instance = image.assemble(clusterings)
     classes = np.full(instance.max() + 1, VOID)
     classes[instance] = semantic
     classes[0] = VOID
-    return Segmentation(semantic, instance, classes, clusterings, time.perf_counter() - start)
+    return Segmentation(semantic, instance, classes, clusterings, clock() - start)

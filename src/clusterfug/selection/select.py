@@ -4,11 +4,10 @@
 clustering.
 """
 
-import time
 from dataclasses import replace
 
 from clusterfug.costs.models import CostModel, Local, TargetClusters
-from clusterfug.execution.jit import Progress
+from clusterfug.execution.jit import Progress, clock
 from clusterfug.execution.plan import Execution
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering
@@ -27,7 +26,7 @@ def solve_selected(
     callback: Progress | None = None,
 ) -> Clustering:
     """Return the clustering of prepared features with a local threshold, and its `Choice`."""
-    begin = time.perf_counter()
+    begin = clock()
     costs = problem.costs
     solver.check(problem.shape[0])
     if isinstance(costs, TargetClusters):
@@ -41,7 +40,7 @@ def solve_selected(
         )
     else:
         result = clearest(search)
-    seconds = time.perf_counter() - begin
+    seconds = clock() - begin
     if bound and result.bound is None:
         from clusterfug.bounds.compute import compute_bound
 

@@ -3,7 +3,6 @@
 Where no candidate gives it, clusters of a finer candidate are joined.
 """
 
-import time
 import warnings
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.core import recorded
 from clusterfug.costs.models import STRICTNESS
+from clusterfug.execution.jit import clock
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.result import Clustering, Phase, number_by_first_appearance
 from clusterfug.selection.candidates import Candidate, StrictnessSearch
@@ -98,13 +98,13 @@ def _next_strictness(tried: list[Candidate], aim: float) -> float:
 
 def _joined(search: StrictnessSearch, start: Candidate, count: int) -> tuple[Clustering, float]:
     """Join the clusters of a candidate until `count` are left; return the result and its strictness."""
-    begin = time.perf_counter()
+    begin = clock()
     items = search.items
     sums = items.sums(start.labels)
     of, strictness = join(items.product(sums, sums.T), items.alpha_sums(start.labels), count)
     labels = number_by_first_appearance(of[start.labels])
     inside, objective = search.cost(labels, strictness)
-    joins = Phase("joins", time.perf_counter() - begin, count, objective, False, True)
+    joins = Phase("joins", clock() - begin, count, objective, False, True)
     trace = (*start.result.trace, joins)
     result = recorded(start.result.algorithm, labels, inside, trace, begin)
     return result, strictness

@@ -1,6 +1,5 @@
 """Execution in shards, one after the other in this process. `execution.dask.solve` shares its functions."""
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from clusterfug.core import recorded
 from clusterfug.costs.models import Alpha
 from clusterfug.costs.preprocessing import AS_GIVEN
 from clusterfug.execution import threads
-from clusterfug.execution.jit import Progress
+from clusterfug.execution.jit import Progress, clock
 from clusterfug.execution.plan import Execution
 from clusterfug.execution.sharded import tasks
 from clusterfug.execution.sharded.checkpoint import Checkpoint, digest
@@ -124,7 +123,7 @@ def solve_shards(
 ) -> Clustering:
     """Solve shards of items with d features, and return the clustering of all items."""
     assert isinstance(solver, LocalSearch)  # by the plan
-    begin = last = time.perf_counter()
+    begin = last = clock()
     n, most = shards[-1].stop, max_items(d, execution.memory_limit)
     init, rng = starting_labels(solver.init, n), solver.generator
     settings = settings | {
@@ -139,7 +138,7 @@ def solve_shards(
     with Checkpoint(execution.checkpoint, settings) as checkpoint:
         driver = Driver(shards, engine, checkpoint, solver.budget(), most, solver.name, rng, callback)
         for name, refined, evaluation in driver.phases(init):
-            now, count = time.perf_counter(), int(refined.labels.max()) + 1
+            now, count = clock(), int(refined.labels.max()) + 1
             objective = evaluation.all_pairs - evaluation.inside
             trace.append(Phase(name, now - last, count, objective, *refined[1:]))
             last = now

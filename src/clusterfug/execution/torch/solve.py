@@ -1,6 +1,5 @@
 """Execution as tensors on a device: problems are packed, and those of a pack are solved simultaneously."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clusterfug.core import recorded
-from clusterfug.execution.jit import Progress
+from clusterfug.execution.jit import Progress, clock
 from clusterfug.execution.plan import Execution
 from clusterfug.execution.torch.device import available_bytes, out_of_memory_error
 from clusterfug.execution.torch.inputs import TensorInput
@@ -53,7 +52,7 @@ def solve_packed(
     device = execution.device
     assert device is not None
     search_dtype = _search_dtype(execution)
-    begin = time.perf_counter()
+    begin = clock()
     inputs: dict[int, TensorInput] = {}
     invalid: dict[int, Outcome] = {}
     for t, problem in enumerate(problems):
@@ -82,7 +81,7 @@ def solve_packed(
             found |= dict.fromkeys(valid, error.with_traceback(None))  # a traceback keeps tensors alive
         pack = None  # frees its memory
         yield found
-        begin = time.perf_counter()
+        begin = clock()
 
 
 def _solve(
@@ -105,7 +104,7 @@ def _solve(
             clusters.exact_inside(torch.zeros_like(clusters.problem_of)),
             clusters.starts.diff().double(),
         ]).tolist()  # fmt: skip
-        end = time.perf_counter()
+        end = clock()
         for p, trace in enumerate(traces):
             objective = pack.units[p] * cut[p]
             trace.append(Phase(step.name, end - last, int(counts[p]), objective, *step[2:]))
