@@ -73,6 +73,14 @@ def bad(value, row=2):
             "unknown algorithm 'gaek'.*auto, fast, best, exact, gaec, dgaec, dgaec-inc, dlaec, dapplaec",
         ),
         (GOOD, {"algorithm": None}, ValueError, "unknown algorithm None"),
+        (GOOD, {"algorithm": []}, ValueError, r"unknown algorithm \[\]: choose one of auto"),
+        (
+            GOOD,
+            {"threshold": np.ones((9, 9))},
+            TypeError,
+            r"threshold must be a number, not array\(\[\[1\..*\.\.\.$",
+        ),
+        ([[1.0, 2.0], [3.0]], {}, ValueError, "X has rows of different lengths"),
         (GOOD, {"memory_limit": 0}, ValueError, "memory_limit must be at least 1"),
     ],
 )

@@ -39,6 +39,15 @@ def test_rows_equal_to_the_mean_are_zero_when_centred(value):
     assert DenseMulticut(center=True).fit(np.full((7, 4), value, dtype=np.float32)).n_clusters_ == 7
 
 
+@pytest.mark.parametrize("metric", ["cosine", "inner_product"])
+def test_centring_may_leave_the_range_of_float32(metric):
+    X = np.full((5, 3), 3e38, dtype=np.float32)
+    X[0] *= -1
+    centred = prepare(X, metric, mean_feature(X))
+    assert np.isfinite(centred).all()
+    assert DenseMulticut(0.5, center=True, metric=metric).fit_predict(X).tolist() == [0, 1, 1, 1, 1]
+
+
 def test_features_with_an_offset_share_a_common_part(rng):
     X = rng.normal(size=(50, 4))
     assert not share_common_part(X)

@@ -8,6 +8,7 @@ from clusterfug import dense_multicut
 from clusterfug.io import tables
 
 pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow, the extra [io]")
+pytest.importorskip("pyarrow.feather")
 
 ENDINGS = (".parquet", ".arrow", ".feather")
 #: How to write a file of each name.
@@ -64,6 +65,23 @@ def test_a_column_named_features_is_preferred(tmp_path):
     path = tmp_path / "x.parquet"
     write_table(pyarrow.table({"a": [[1, 2], [3, 4]], "features": [[1.0], [2.0]]}), path)
     np.testing.assert_array_equal(tables.Table(path).read(), [[1], [2]])
+
+
+def test_an_arrow_file_whose_buffers_are_elsewhere_is_not_read_beyond_its_end(rng, tmp_path):
+    """Without a check of the batches, reading such a file ends the process."""
+    path = tmp_path / "x.feather"
+    table = table_of(rng.normal(size=(6, 3)).astype(np.float32), "columns")
+    pyarrow.feather.write_feather(table, path, compression="uncompressed")
+    whole = path.read_bytes()
+    messages = []
+    for at in range(0, len(whole), 3):
+        path.write_bytes(whole[:at] + b"\x01" * 7 + whole[at:])
+        try:
+            assert tables.Table(path).read().shape == (6, 3)
+        except ValueError as error:
+            messages.append(str(error))
+    assert len(messages) > len(whole) / 6  # the others are read as other numbers
+    assert all(text.startswith(f"{path} is broken: ") and "\n" not in text for text in messages)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

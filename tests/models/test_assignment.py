@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from clusterfug import DenseMulticut
 from clusterfug.models import assignment
 from clusterfug.models.assignment import cluster_means, most_similar
 
@@ -26,3 +27,25 @@ def test_the_most_similar_mean_has_the_largest_inner_product(rng, monkeypatch):
     np.testing.assert_array_equal(most_similar(X, means), expected)
     some = rng.permutation(30)[:7]
     np.testing.assert_array_equal(most_similar(X, means, some), expected[some])
+
+
+@pytest.mark.parametrize("scale", [1e-23, 1e-30, 1e15, 1e20, 1e30])
+def test_products_beyond_the_range_of_float32_are_compared(rng, scale):
+    X, means = (rng.normal(size=(n, 4)).astype(np.float32) for n in (30, 5))
+    expected = most_similar(X, means)
+    assert len(np.unique(expected)) == 5
+    scaled = (X * scale).astype(np.float32), (means * scale).astype(np.float32)
+    np.testing.assert_array_equal(most_similar(*scaled), expected)
+    np.testing.assert_array_equal(most_similar(scaled[0], means), expected)
+
+
+@pytest.mark.parametrize("scale", [1e-23, 1e20])
+def test_new_and_weightless_rows_of_any_scale_are_assigned(rng, scale):
+    X = (np.repeat(np.eye(3), 10, axis=0) + 0.05 * rng.normal(size=(30, 3))).astype(np.float32)
+    weight = np.arange(30) % 10 != 7
+    expected = np.repeat(np.arange(3), 10)
+    for factor in (1, scale):
+        model = DenseMulticut(0.5 * factor**2, metric="inner_product")
+        scaled = (X * factor).astype(np.float32)
+        np.testing.assert_array_equal(model.fit(scaled, sample_weight=weight).labels_, expected)
+        np.testing.assert_array_equal(model.predict(scaled, nearest=True), expected)

@@ -110,3 +110,15 @@ def test_masked_values_are_an_error_in_fit_and_predict(rng):
     for call in (DenseMulticut(0.3).fit, model.predict):
         with pytest.raises(TypeError, match="X is a masked array: fill or drop the masked values first"):
             call(masked)
+
+
+@pytest.mark.parametrize(
+    "X", [[1.0, 2.0], [["a", "b"]], [[1.0], [2.0, 3.0]], np.zeros((2, 2, 2)), np.zeros((0, 3)), 3.0, None]
+)
+def test_errors_of_scikit_learn_are_one_line(rng, X):
+    model = DenseMulticut(0.3).fit(rng.normal(size=(5, 2)))
+    for call in (DenseMulticut(0.3).fit, model.predict):
+        with pytest.raises((ValueError, TypeError)) as error:
+            call(X)
+        assert "\n" not in str(error.value)
+        assert len(str(error.value)) < 300

@@ -34,6 +34,20 @@ def test_sparse_matrices_are_symmetric_or_triangular(kind, rng):
             assert result.objective == pytest.approx(expected.objective, rel=1e-12)
 
 
+def test_the_two_halves_of_a_symmetric_matrix_may_differ_by_rounding(rng):
+    full = np.triu(rng.normal(size=(12, 12)), 1)
+    full += full.T
+    rounded = full.copy()
+    upper = np.triu_indices(12, 1)
+    rounded[upper] *= 1 + 2.0**-52
+    expected, result = (multicut(sparse.csr_array(matrix)) for matrix in (full, rounded))
+    np.testing.assert_array_equal(result.labels, expected.labels)
+    assert result.objective == pytest.approx(expected.objective, rel=1e-14)
+    rounded[0, 1] *= 1 + 1e-5
+    with pytest.raises(ValueError, match=r"entries \(0, 1\) and \(1, 0\) differ"):
+        multicut(sparse.csr_array(rounded))
+
+
 def test_a_graph_problem_is_used_as_it_is():
     graph = GraphProblem([[0, 1], [1, 2]], [1.0, -1.0])
     assert multicut(graph).labels.tolist() == [0, 0, 1]

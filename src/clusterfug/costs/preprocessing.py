@@ -17,7 +17,8 @@ METRICS = ("cosine", "inner_product")
 #: Items share a common part if it has more than this share of their squared length.
 MIN_COMMON_SHARE = 0.25
 _MEAN_ROUNDING = 1e-12  # relative rounding error of a mean of equal rows
-_LARGE_MEAN = 1e30
+#: Differences from a mean with larger entries may exceed the range of float32.
+LARGE_MEAN = 1e30
 _BLOCK_BYTES = 1 << 24
 
 
@@ -70,9 +71,8 @@ def prepare(X: NDArray[Any], metric: str, mean: NDArray[np.float64] | None = Non
     checks.one_of("metric", metric, METRICS)
     if mean is None and metric == "inner_product":
         return X
-    if mean is not None and np.abs(mean).max() > _LARGE_MEAN:
-        X = X.astype(np.float64)  # a difference may exceed the range of float32
-    out = np.empty_like(X)
+    is_large = mean is not None and np.abs(mean).max() > LARGE_MEAN
+    out = np.empty_like(X, dtype=np.float64 if is_large else None)
     for start, stop in _blocks(X):
         block = X[start:stop].astype(np.float64)
         if mean is not None:

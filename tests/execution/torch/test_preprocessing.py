@@ -34,6 +34,13 @@ def test_rows_equal_to_the_mean_become_zero(backend):
     assert not found.any()
 
 
+def test_centring_may_leave_the_range_of_float32(backend):
+    X = torch.full((5, 3), 3e38, device=backend)
+    X[0] *= -1
+    found, _ = gpu.prepare_tensor(X, Preprocessing("inner_product", True), None)
+    assert torch.isfinite(found).all()
+
+
 @pytest.mark.parametrize("value", [np.nan, -np.inf, 1e200])
 def test_bad_values_are_found_before_rows_are_scaled(backend, value):
     X = torch.eye(4, dtype=torch.float64, device=backend)

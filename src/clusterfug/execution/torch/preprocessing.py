@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clusterfug import checks
-from clusterfug.costs.preprocessing import Preprocessing
+from clusterfug.costs.preprocessing import LARGE_MEAN, Preprocessing
 from clusterfug.execution import threads
 from clusterfug.execution.torch.inputs import check_values, feature_tensor
 
@@ -31,7 +31,9 @@ def prepare_tensor(
         for some in blocks:
             mean += (weight[some, None] * X[some].double()).sum(0)
         mean /= weight.sum()
-    out = torch.empty(X.shape, dtype=torch.promote_types(X.dtype, torch.float32), device=X.device)
+    is_large = mean is not None and bool(mean.abs().max() > LARGE_MEAN)
+    dtype = torch.promote_types(X.dtype, torch.float64 if is_large else torch.float32)
+    out = torch.empty(X.shape, dtype=dtype, device=X.device)
     for some in blocks:
         rows = X[some].double()
         if mean is not None:
