@@ -14,6 +14,7 @@ def test_help_of_every_command(run, arguments):
     code, out, err = run(*arguments)
     assert (code, err) == (0, "")
     assert "Usage" in out
+    assert "bool" not in out  # a flag has no value
     assert arguments or all(command in out for command in COMMANDS)
 
 

@@ -43,6 +43,10 @@ def root(
 
 
 COMMANDS: Any = typer.main.get_command(app)
+for each in (COMMANDS, *COMMANDS.commands.values()):
+    for parameter in each.get_params(typer.Context(each)):
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = " "  # some versions of typer show flags as options with a value
 
 
 def main(arguments: list[str] | None = None) -> None:

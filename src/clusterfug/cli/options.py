@@ -102,7 +102,6 @@ Center = Annotated[
     option(
         f"Subtract the mean feature first. Default: no; {_AS_LABELS}.",
         "--center/--no-center",
-        metavar=" ",
     ),
 ]
 

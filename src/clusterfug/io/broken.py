@@ -27,6 +27,8 @@ def broken_is_named(path: Path) -> Iterator[None]:
 
 def reason(error: Exception) -> str:
     """Return what an error says in one line of limited length, without the numbers of the system."""
+    if isinstance(error, UnicodeError):
+        return "bytes that are no text where a text should be"
     strerror = getattr(error, "strerror", None)
     text = " ".join(str(strerror or error).split()) or type(error).__name__
     return text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]}..."
