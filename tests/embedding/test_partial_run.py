@@ -1,5 +1,6 @@
 """An interrupted run is resumed, and ends with the same bytes."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -84,6 +85,62 @@ def test_a_run_interrupted_after_its_last_step_starts_over(folder, model, tmp_pa
     assert embed(folder, model, tmp_path / "x.npy", size=16).resumed == 0
     assert (tmp_path / "x.npy").read_bytes() == before
     assert not (tmp_path / "x.npy.partial").exists()
+
+
+def test_a_run_that_starts_over_may_be_interrupted_again(folder, model, tmp_path, monkeypatch):
+    whole = embed(folder, model, tmp_path / "whole.npy", size=16).files[0].read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "clusterfug.embedding.partial_run.PartialRun.remove", Mock(side_effect=KeyboardInterrupt)
+        )
+        with pytest.raises(KeyboardInterrupt):
+            embed(folder, model, tmp_path / "x.npy", size=16)
+    with pytest.raises(KeyboardInterrupt):
+        embed(folder, model, tmp_path / "x.npy", size=16, batch=2, callback=interrupt_at(0))
+    assert embed(folder, model, tmp_path / "x.npy", size=16).files[0].read_bytes() == whole
+
+
+def flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 4
+    path.write_bytes(bytes(data))
+
+
+def edit(path, **values):
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("rows.npy", lambda path: flip(path, -20)),
+        ("rows.npy", lambda path: path.write_bytes(path.read_bytes()[:150])),
+        ("rows.npy", lambda path: path.write_bytes(path.read_bytes()[:1])),
+        ("progress.json", lambda path: flip(path, 20)),
+        ("progress.json", lambda path: path.write_bytes(path.read_bytes()[:-9])),
+        ("progress.json", lambda path: path.write_text("[]")),
+        ("progress.json", lambda path: path.write_text("[" * 100_000)),
+        ("progress.json", lambda path: path.write_bytes(b"\xff")),
+        ("progress.json", lambda path: edit(path, settings=3)),
+        ("progress.json", lambda path: edit(path, done=7)),
+        ("progress.json", lambda path: edit(path, done=10**30)),
+        ("progress.json", lambda path: edit(path, done=-1)),
+        ("progress.json", lambda path: edit(path, done="8")),
+        ("progress.json", lambda path: edit(path, skipped=[])),
+        ("progress.json", lambda path: edit(path, skipped={"1.png": "x"})),
+    ],
+)
+def test_a_damaged_run_is_refused(folder, model, tmp_path, name, damage):
+    output = tmp_path / "x.npy"
+    embed(folder, model, tmp_path / "whole.npy", size=16, batch=4)
+    with pytest.raises(KeyboardInterrupt):
+        embed(folder, model, output, size=16, batch=4, callback=interrupt_at(8))
+    damage(tmp_path / "x.npy.partial" / name)
+    with pytest.raises(ValueError, match=r"is damaged: start over with --restart|other settings") as error:
+        embed(folder, model, output, size=16)
+    assert "\n" not in str(error.value)
+    embed(folder, model, output, size=16, restart=True)
+    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
 @pytest.mark.parametrize(
