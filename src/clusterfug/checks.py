@@ -31,7 +31,10 @@ def one_of(name: str, value: object, known: tuple[str, ...]) -> str:
 def number(name: str, value: object, minimum: float = -np.inf) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, not {shown(value)}")
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:  # of an integer
+        result = np.inf
     if not np.isfinite(result) or abs(result) > LARGEST:
         raise ValueError(f"{name} must be a finite number, not {result}")
     if result < minimum:
@@ -45,6 +48,13 @@ def count(name: str, value: object, minimum: int = 1) -> int:
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, not {value}")
     return int(value)
+
+
+def time_limit(value: Any) -> float | None:
+    """Return seconds, of which there may be infinitely many, or None."""
+    if value is None:
+        return None
+    return np.inf if isinstance(value, float) and value == np.inf else number("time_limit", value, 0.0)
 
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -368,7 +368,7 @@ def test_bad_images_are_named_and_the_others_are_finished(folder, tmp_path, run)
         "classes": "the class 99, which is not in things, stuff or void",
         "truth": "differ in size",
         "cut": "is not a .npz file",
-        "second": "second.png is broken picture",
+        "second": "second.png is broken: ",
     }.items():
         assert message in lines[name]
     assert errors.splitlines()[-1] == "clusterfug: 6 of 8 images failed; the other 2 are finished"

@@ -8,6 +8,7 @@ from onnx import TensorProto
 from reference import convolution_features, encoder_input
 
 from clusterfug.embedding import embed
+from clusterfug.embedding.encoder import Encoder
 
 MIX = np.random.default_rng(8).normal(size=(3, 4)).astype(np.float32)
 
@@ -119,3 +120,19 @@ def test_a_model_may_have_any_precision(folder, tmp_path, kind, tolerance):
     paths = sorted(folder.glob("*.png"))
     expected = [encoder_input(path, 16, 18).mean(axis=(1, 2)) for path in paths]
     np.testing.assert_allclose(np.load(tmp_path / "x.npy"), expected, atol=tolerance)
+
+
+def test_a_damaged_model_is_refused_in_one_line(model, capfd):
+    data = model.read_bytes()
+    for at in range(0, len(data), 7):
+        model.write_bytes(data[:at] + b"\xff" * 4 + data[at + 4 :])
+        try:
+            encoder = Encoder(model, 8, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5), None, None)
+        except ValueError as error:
+            message = str(error)
+        else:
+            message = f"{model} has {encoder.d} features"  # of the damage nothing is seen
+        assert message.startswith(str(model))
+        assert "\n" not in message
+        assert "codec" not in message
+    assert capfd.readouterr().out == ""

@@ -1,5 +1,6 @@
 """Damaged files: read as something, or refused in one line that names the file; nothing is executed."""
 
+import json
 import pickle
 import shutil
 from functools import cache
@@ -81,8 +82,14 @@ def _object_array(value):
     return file.getvalue()
 
 
+#: What replaces a value of a JSON file.
+ODD_VALUES = (None, True, 0, -1, 1.5, 2**70, float("nan"), "", "x", "0", [], [1], {}, {"id": 1}, [[]])
+
+
 def damage(rng, data):
-    """Return bytes with one kind of damage; sometimes with two."""
+    """Return bytes with one kind of damage; sometimes with two. Of JSON, half the time a value changes."""
+    if data[:1] == b"{" and rng.random() < 0.5:
+        return damage_json(rng, data)
     data = bytearray(data)
     for _ in range(1 if rng.random() < 0.7 else 2):
         at = (
@@ -109,6 +116,26 @@ def damage(rng, data):
         else:
             data[at : at + size] = bytes(size)
     return bytes(data)
+
+
+def damage_json(rng, data):
+    """Return JSON in which a value is missing, or is another one."""
+    content = json.loads(data)
+    places = []
+
+    def visit(node):
+        for key in list(node) if isinstance(node, dict) else range(len(node)):
+            places.append((node, key))
+            if isinstance(node[key], dict | list):
+                visit(node[key])
+
+    visit(content)
+    node, key = places[rng.integers(len(places))]
+    if rng.random() < 0.3:
+        del node[key]
+    else:
+        node[key] = ODD_VALUES[rng.integers(len(ODD_VALUES))]
+    return json.dumps(content).encode()
 
 
 def damaged_files(rng, folder):

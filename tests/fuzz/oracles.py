@@ -41,6 +41,7 @@ class Exact:
             np.fill_diagonal(matrix, 0)
         self.costs, self.terms = costs, terms
         self.n = len(costs)
+        self.tiny = TINY
         self.rounding = _EPSILON * (self.n + width + 16) * float(terms.sum()) + self.n**2 * TINY
 
     @classmethod
@@ -67,7 +68,9 @@ class Exact:
 
     def subset(self, items):
         at = np.ix_(items, items)
-        return Exact(self.costs[at].copy(), self.terms[at].copy(), 1)
+        part = Exact(self.costs[at].copy(), self.terms[at].copy(), 1)
+        part.tiny = self.tiny
+        return part
 
     def inside(self, labels):
         same = labels[:, None] == labels
@@ -94,14 +97,14 @@ class Exact:
             gain[at], size[at] = 0, 0  # alone
             gain, size = gain - stay[:, None], size + of_stay[:, None]
             check(
-                np.all(gain <= GAIN_SHARE * size + self.n * TINY),
+                np.all(gain <= GAIN_SHARE * size + self.n * self.tiny),
                 f"move_optimal, but a move gains {gain.max():.3g}",
             )
         if joins:
             gain, size = member.T @ self.costs @ member, member.T @ self.terms @ member
             np.fill_diagonal(gain, 0)
             check(
-                np.all(gain <= GAIN_SHARE * size + self.n * TINY),
+                np.all(gain <= GAIN_SHARE * size + self.n * self.tiny),
                 f"join_optimal, but a join gains {gain.max():.3g}",
             )
 

@@ -66,13 +66,25 @@ def test_coco_errors_say_what_is_wrong_with_a_file(tmp_path, rng):
     broken(lambda c: c["annotations"][0][segments][0].update(id=5), "does not show segment 5 of a")
     broken(lambda c: c["annotations"][0][segments][0].update(category_id=99), "unknown category 99")
     broken(lambda c: c.pop("categories"), "is not a panoptic JSON as COCO has it")
+    broken(lambda c: c["categories"][0].update(id="x"), "is not a panoptic JSON .* id is 'x'")
+    broken(lambda c: c["annotations"][0][segments][0].pop("id"), "is not a panoptic JSON .* 'id'")
+    broken(lambda c: c["annotations"][0][segments][0].update(category_id=None), "category_id is None")
+    broken(lambda c: c["annotations"][0].update(image_id=[]), "is not a panoptic JSON")
+    broken(lambda c: c["annotations"][0].update(file_name=3), "is not a panoptic JSON")
+    broken(lambda c: c.update(images=3), "is not a panoptic JSON")
     path.write_text(json.dumps(content))
     picture.write_bytes(picture.read_bytes()[:60])
-    with pytest.raises(ValueError, match=r"a\.png is broken picture"):
+    with pytest.raises(ValueError, match=r"a\.png is broken: "):
         CocoTruth(path).read("a")
     picture.unlink()
     with pytest.raises(FileNotFoundError, match="does not exist"):
         CocoTruth(path).read("a")
+    path.write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="is not a panoptic JSON"):
+        CocoTruth(path)
+    path.write_bytes(b'{"categories": \xff' + 2000 * b"a")
+    with pytest.raises(ValueError, match="bytes that are no text"):
+        CocoTruth(path)
     path.write_text("{")
     with pytest.raises(ValueError, match="is not a panoptic JSON"):
         CocoTruth(path)

@@ -7,8 +7,6 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from clusterfug import checks
 from clusterfug.bounds.certificate import Certificate, LowerBound, add_up, rounded_up
 from clusterfug.execution.jit import Progress, clock
@@ -25,8 +23,7 @@ def check_limits(
 ) -> None:
     """Raise the errors of the arguments of `lower_bound`, before any work."""
     checks.one_of("method", method, METHODS)
-    if time_limit is not None and time_limit != np.inf:
-        checks.number("time_limit", time_limit, 0.0)
+    checks.time_limit(time_limit)
     if method == "trivial":
         if time_limit is not None:
             raise ValueError("time_limit is for packing triangles: leave it out with method='trivial'")

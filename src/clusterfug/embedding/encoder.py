@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from clusterfug import checks
 from clusterfug.execution.threads import cores
+from clusterfug.io.broken import reason
 
 _INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
@@ -60,7 +61,8 @@ class Encoder:
         number = numbers.pop() if numbers else None
         if given is None:
             return number or default
-        if number not in (None, checks.count(name, given)):
+        checks.count(name, given)
+        if number is not None and number != given:
             raise ValueError(f"{self._model} has {name} {number}, not {given}: leave --{name} out")
         return given
 
@@ -77,7 +79,7 @@ class Encoder:
             [values] = self._session.run([self.layer], {self._input.name: images})
         except Exception as error:
             what = f"{len(images)} images of {self.size} x {self.size}"
-            raise ValueError(f"{self._model} fails on {what}: {_reason(error)}") from error
+            raise ValueError(f"{self._model} fails on {what}: {reason(error, ' : ')}") from error
         return self._pooled(np.asarray(values), len(images))[: len(pixels)]
 
     def _pooled(self, values: NDArray[Any], n: int) -> NDArray[Any]:
@@ -104,12 +106,14 @@ def _session(model: Path, layer: str | None) -> Any:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
 
     def load(source: str | bytes) -> Any:
-        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        providers = ["CPUExecutionProvider"]
+        # Without a second attempt, which is announced on standard output.
+        return onnxruntime.InferenceSession(source, options, providers=providers, enable_fallback=False)
 
     try:
         session = load(str(model))
     except Exception as error:
-        raise ValueError(f"{model} is not an ONNX model that can be run: {_reason(error)}") from error
+        raise ValueError(f"{model} is not an ONNX model that can be run: {reason(error, ' : ')}") from error
     outputs = [each.name for each in session.get_outputs()]
     if layer is None or layer in outputs:
         return session
@@ -143,8 +147,3 @@ def _channels(name: str, values: Sequence[float]) -> NDArray[np.float32]:
         given = ",".join(f"{number:g}" for number in numbers)
         raise ValueError(f"{name} must be three numbers between 0 and 1 (red, green, blue), not {given}")
     return numbers.astype(np.float32)
-
-
-def _reason(error: Exception) -> str:
-    """Return the message of ONNX Runtime without its error codes."""
-    return " ".join(str(error).split(" : ")[-1].split())

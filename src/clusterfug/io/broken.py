@@ -25,10 +25,15 @@ def broken_is_named(path: Path) -> Iterator[None]:
         raise ValueError(f"{path} is broken: {reason(error)}") from error
 
 
-def reason(error: Exception) -> str:
-    """Return what an error says in one line of limited length, without the numbers of the system."""
+def reason(error: Exception, separator: str | None = None) -> str:
+    """Return what an error says in one line of limited length, without the numbers of the system.
+
+    What precedes the last separator is left out.
+    """
     if isinstance(error, UnicodeError):
         return "bytes that are no text where a text should be"
     strerror = getattr(error, "strerror", None)
-    text = " ".join(str(strerror or error).split()) or type(error).__name__
+    text = str(strerror or error)
+    text = " ".join((text if separator is None else text.split(separator)[-1]).split())
+    text = text or type(error).__name__
     return text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]}..."

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.io import files
+from clusterfug.io.broken import reason
 from clusterfug.io.classes import numbered
 from clusterfug.io.labels import write_labels
 
@@ -138,8 +139,7 @@ def pixels_or_reason(folder: Path, size: int, resize: int, name: str) -> NDArray
     except UnidentifiedImageError:
         return "not an image of a known format"
     except Exception as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return " ".join(reason.split()) or type(error).__name__
+        return reason(error)
 
 
 def read_image(path: Path, size: int, resize: int) -> NDArray[np.uint8]:

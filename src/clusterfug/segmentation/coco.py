@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug import checks
+from clusterfug.io.broken import reason
 from clusterfug.io.files import check_readable, complete
 from clusterfug.segmentation.overlay import colour
 from clusterfug.segmentation.panoptic import VOID, Panoptic, list_segments
@@ -31,15 +33,17 @@ class CocoTruth:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             self.categories: list[dict[str, Any]] = content["categories"]
-            self.things = tuple(sorted(c["id"] for c in self.categories if c["isthing"]))
-            self.stuff = tuple(sorted(c["id"] for c in self.categories if not c["isthing"]))
+            self.things = tuple(sorted(_whole(c, "id") for c in self.categories if c["isthing"]))
+            self.stuff = tuple(sorted(_whole(c, "id") for c in self.categories if not c["isthing"]))
             self.annotations = {Path(a["file_name"]).stem: a for a in content["annotations"]}
-            for annotation in self.annotations.values():
-                annotation["image_id"], annotation["segments_info"]  # both must be there
             self.images = {image["id"]: image["file_name"] for image in content.get("images", ())}
-        except (KeyError, TypeError, ValueError) as error:
+            for annotation in self.annotations.values():
+                self.images.get(annotation["image_id"])  # it is there, and may be a key
+                for info in annotation["segments_info"]:
+                    _whole(info, "id"), _whole(info, "category_id")
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise ValueError(
-                f"{path} is not a panoptic JSON as COCO has it (categories, annotations): {error!r}"
+                f"{path} is not a panoptic JSON as COCO has it (categories, annotations): {reason(error)}"
             ) from error
         if not self.pictures.is_dir():
             raise FileNotFoundError(
@@ -74,6 +78,13 @@ class CocoTruth:
         if position:
             raise ValueError(f"{path} shows a segment {min(position)} that {self.path} does not describe")
         return Panoptic(classes[index], numbers[index])
+
+
+def _whole(entry: dict[str, Any], key: str) -> int:
+    """Return an entry that must be a whole number."""
+    if type(entry[key]) is not int:
+        raise TypeError(f"{key} is {checks.shown(entry[key])}")
+    return entry[key]
 
 
 def read_segment_ids(path: Path) -> NDArray[np.int64]:

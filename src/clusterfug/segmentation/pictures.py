@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug.io.broken import broken_is_named
 from clusterfug.io.files import check_readable, complete
 from clusterfug.io.images import FORMATS
 
@@ -35,14 +36,9 @@ def read_ids(path: Path) -> NDArray[np.int64]:
 def _read(path: Path, convert: Any) -> Any:
     library = require_pillow()
     check_readable(path)
-    try:
-        with library.open(path, formats=FORMATS) as picture:
-            picture.load()
-            return convert(picture)
-    except MemoryError:
-        raise
-    except Exception as error:  # pillow raises many types for broken files
-        raise ValueError(f"{path} is broken picture: {' '.join(str(error).split())}") from error
+    with broken_is_named(path), library.open(path, formats=FORMATS) as picture:
+        picture.load()
+        return convert(picture)
 
 
 def write_picture(path: Path, array: NDArray[Any]) -> None:

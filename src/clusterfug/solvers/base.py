@@ -72,12 +72,6 @@ class Solver(ABC):
         return {each.name: each.metadata.get("doc", "") for each in fields(cls)}
 
 
-def checked_time_limit(value: Any) -> float | None:
-    if value is None or value == np.inf:
-        return value
-    return checks.number("time_limit", value, 0.0)
-
-
 def starting_labels(init: Any, n: int) -> NDArray[np.int64] | None:
     """Return the labels to start from as 0..K-1; None for singletons."""
     from clusterfug.result import compact

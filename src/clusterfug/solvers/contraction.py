@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import checks
-from clusterfug.solvers.base import TIME_LIMIT_DOC, Context, Solver, checked_time_limit, option
+from clusterfug.solvers.base import TIME_LIMIT_DOC, Context, Solver, option
 
 if TYPE_CHECKING:
     from clusterfug.problems.protocol import Problem
@@ -32,7 +32,7 @@ class Contraction(Solver):
         checks.flag("refine", self.refine)
         if self.time_limit is not None and not self.refine:
             raise ValueError(f"time_limit goes with refinement: use refine=True with {self.name}")
-        object.__setattr__(self, "time_limit", checked_time_limit(self.time_limit))
+        object.__setattr__(self, "time_limit", checks.time_limit(self.time_limit))
 
     @property
     def refines(self) -> bool:

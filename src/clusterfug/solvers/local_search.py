@@ -11,7 +11,6 @@ from clusterfug.solvers.base import (
     TIME_LIMIT_DOC,
     Context,
     Solver,
-    checked_time_limit,
     option,
     starting_labels,
 )
@@ -32,7 +31,7 @@ class LocalSearch(Solver):
     time_limit: float | None = option(None, TIME_LIMIT_DOC)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "time_limit", checked_time_limit(self.time_limit))
+        object.__setattr__(self, "time_limit", checks.time_limit(self.time_limit))
 
     @property
     def generator(self) -> np.random.Generator:
