@@ -21,7 +21,7 @@ from pathlib import Path
 from fuzz import SCHEDULE, SHARES, run_case
 
 PATIENCE = 300  # seconds until a case counts as a hang; the first ones compile kernels
-ADDRESS_SPACE = 16 << 30  # bytes; no input needs more than a few MB
+ADDRESS_SPACE = 16  # GiB; no input needs more than a few MB, but a GPU maps much more
 
 
 def main():
@@ -32,6 +32,7 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--only", nargs="+", choices=SHARES, help="targets (default: all)")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--memory", type=int, default=ADDRESS_SPACE, metavar="GIB", help="limit; 0 is none")
     parser.add_argument("--report", type=Path, help="write all findings as JSON")
     parser.add_argument("--replay", metavar="TARGET:SEED:NUMBER", help="run one case in this process")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -48,10 +49,11 @@ def main():
         sys.exit(fuzz(given))
 
 
-def work(targets, seed, first, step, last):
+def work(targets, seed, first, step, last, memory):
     """Run every step-th case, and print its name before and its outcome after it."""
     faulthandler.enable()
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    limit = memory << 30 if memory else resource.RLIM_INFINITY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what the package prints is not for the driver
     number = first
@@ -89,7 +91,8 @@ def fuzz(given):
 
     def run(first):
         while first is not None:
-            first = watch(targets, given.seed, first, given.jobs, last, deadline, record)
+            settings = {"targets": targets, "seed": given.seed, "first": first, "step": given.jobs}
+            first = watch(settings | {"last": last, "memory": given.memory}, deadline, record)
 
     threads = [threading.Thread(target=run, args=(given.first + job,)) for job in range(given.jobs)]
     for thread in threads:
@@ -104,9 +107,9 @@ def fuzz(given):
     return 1 if findings else 0
 
 
-def watch(targets, seed, first, step, last, deadline, record):
+def watch(settings, deadline, record):
     """Run one worker; return the case after the one that ended it, or None at the end."""
-    settings = {"targets": targets, "seed": seed, "first": first, "step": step, "last": last}
+    step = settings["step"]
     command = [sys.executable, "-m", "fuzz", "--worker", json.dumps(settings)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     lines, errors = queue.Queue(), collections.deque(maxlen=40)

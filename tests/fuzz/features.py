@@ -154,12 +154,14 @@ def check_tampered(rng, problem, truth, bound, labels):
 
 
 def tensors(rng, folder):
-    """The same as tensors of torch on the CPU, alone or in a pack."""
+    """The same as tensors of torch, on a GPU where there is one."""
     import torch
+
+    device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 
     X, exact, costs, weight = problem_values(rng)
     solver = make_solver(str(rng.choice(["auto", "fast"])))
-    execution = Execution("torch", torch.device("cpu"), str(rng.choice(["fast", "exact"])))
+    execution = Execution("torch", device, str(rng.choice(["fast", "exact"])))
     try:
         problem = DenseProblem(X, **costs, sample_weight=weight)
         with no_runtime_warnings():

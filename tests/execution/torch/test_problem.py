@@ -81,3 +81,25 @@ def test_problems_of_a_pack_are_independent(backend, rng, packed, several):
     own_keys = split_by_problem(problem, keys)
     expected = [DenseProblem(X, 0.3).inside(own) for X, own in zip(several, own_keys, strict=True)]
     np.testing.assert_allclose(problem.inside(contracted).cpu(), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("part_size", [None, 7])
+@pytest.mark.parametrize(("scale", "threshold"), [(1.0, 0.3), (1e8, 0.3), (1.0, 0.0)])
+def test_costs_of_labels_do_not_contain_the_rounding_of_squares(
+    rng, packed, streamed, backend, scale, threshold, part_size
+):
+    X = rng.normal(size=(30, 4))
+    X[:, 3] = 0
+    X[4] = 0, 0, 0, scale  # the product with any other row is 0
+    problem = packed([X], threshold)
+    assert problem.has_small_squares == (scale == 1.0 and threshold > 0)
+    if part_size is not None:
+        problem = streamed(problem, part_size)
+    keys = torch.tensor(rng.integers(4, size=30), device=backend)
+    clusters, labels = problem.contract(keys)
+    dense = DenseProblem(X, threshold)
+    unit = (scale / float(problem.features[4, 3])) ** 2  # tensors are scaled by a power of two
+    expected = dense.inside(labels.cpu().numpy()), dense.objective(labels.cpu().numpy())
+    found = [unit * float(cost) for cost in problem.cost_of(labels, clusters)]
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert unit * float(problem.exact_inside(labels)) == pytest.approx(expected[0], rel=1e-12, abs=1e-12)

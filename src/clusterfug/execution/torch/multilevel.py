@@ -45,10 +45,11 @@ def refinement_steps(
         yield RefinementStep("multilevel", labels, False, False, refinement.passes)
     first = best_of_trivial(copies, init)
     labels, move_optimal, join_optimal = refinement.refine(first)
-    worse = copies.exact_inside(labels) < copies.exact_inside(first)
-    if bool(worse.any()):  # by rounding errors
-        labels = torch.where(worse[copies.problem_of], first, labels)
-        move_optimal = join_optimal = False
+    if not copies.has_small_squares:  # otherwise every step has improved inside
+        worse = copies.exact_inside(labels) < copies.exact_inside(first)
+        if bool(worse.any()):  # by rounding errors
+            labels = torch.where(worse[copies.problem_of], first, labels)
+            move_optimal = join_optimal = False
     labels = best_copies(problem, copies, labels, starts)
     yield RefinementStep("refinement", labels, move_optimal, join_optimal, refinement.passes)
 
@@ -141,7 +142,9 @@ class MultilevelRefinement:
 def best_of_trivial(problem: TensorProblem, labels: Tensor) -> Tensor:
     """Return per problem the labels, or one cluster, or singletons if one of these is better."""
     clusters, labels = problem.contract(labels)
-    inside, together = problem.exact_inside(labels), problem.exact_inside(torch.zeros_like(labels))
+    whole, _ = clusters.contract(torch.zeros_like(clusters.problem_of))
+    inside = problem.exact_inside(labels, clusters)
+    together = problem.exact_inside(torch.zeros_like(labels), whole)
     of = problem.problem_of
     labels = torch.where((together > inside)[of], clusters.starts[of], labels)
     alone = (inside < 0) & (together < 0)

@@ -15,6 +15,8 @@ from clusterfug.execution import threads
 from clusterfug.execution.torch import operations as ops
 
 _BLOCK_ENTRIES = 1 << 26  # of absolute features at a time
+#: Squares of rows are small if their sum is at most this many times the sum of the terms of all pairs.
+_MAX_SQUARES = 16
 
 
 @dataclass(eq=False)
@@ -226,8 +228,26 @@ class TensorProblem:
         """
         return (clusters.own_total - self.own_total) / 2
 
-    def exact_inside(self, labels: Tensor) -> Tensor:
-        """Return the total cost inside clusters given by labels, per problem, from costs of pairs only."""
+    @cached_property
+    def has_small_squares(self) -> bool:
+        """Whether the squares of the rows are no larger than the terms of all pairs, in each problem.
+
+        Then a difference of squares is about as exact as a sum over pairs. Their terms are at least those
+        of a.
+        """
+        values = self.magnitudes.square(), self.a.contiguous(), self.a.square()
+        rows, total, own = (ops.problem_sums(each, self.starts) for each in values)
+        pairs = self.last.abs() * (total.square() - own) / 2
+        return bool(((rows <= _MAX_SQUARES * pairs) | (self.starts.diff() == 1)).all())
+
+    def exact_inside(self, labels: Tensor, clusters: "TensorProblem | None" = None) -> Tensor:
+        """Return the total cost inside clusters given by labels, per problem, to the rounding of pairs.
+
+        `clusters` is the contraction, if it is at hand. If the squares of rows are small, the cost is a
+        difference of squares; otherwise it is added up from costs of pairs only.
+        """
+        if self.has_small_squares:
+            return self.inside(self.contract(labels)[0] if clusters is None else clusters)
         total = torch.zeros_like(self.last)
         together: TensorProblem | None = None  # the clusters of the parts so far, one after the other
         their_labels = labels[:0]
@@ -243,6 +263,13 @@ class TensorProblem:
                 total += inside
             together, their_labels = clusters, own
         return total
+
+    def cost_of(self, labels: Tensor, clusters: "TensorProblem") -> tuple[Tensor, Tensor]:
+        """Return the total costs inside and between clusters: labels 0..K-1, and the contraction."""
+        inside, one = self.exact_inside(labels, clusters), torch.zeros_like(clusters.problem_of)
+        if self.has_small_squares:
+            return inside, self.inside(clusters.contract(one)[0]) - inside
+        return inside, clusters.exact_inside(one)
 
     def _joined_in_pairs(self, labels: Tensor) -> tuple[Tensor, "TensorProblem", Tensor]:
         """Join the items of every cluster in pairs, then those pairs in pairs, and so on.

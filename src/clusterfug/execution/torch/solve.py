@@ -99,11 +99,8 @@ def _solve(
     last = begin
     for step in refinement_steps(problem, pack.init, budget, pack.starts):
         clusters, labels = _numbered(problem, step.labels)
-        inside, cut, counts = torch.stack([
-            problem.exact_inside(labels),
-            clusters.exact_inside(torch.zeros_like(clusters.problem_of)),
-            clusters.starts.diff().double(),
-        ]).tolist()  # fmt: skip
+        costs = *problem.cost_of(labels, clusters), clusters.starts.diff().double()
+        inside, cut, counts = torch.stack(costs).tolist()
         end = clock()
         for p, trace in enumerate(traces):
             objective = pack.units[p] * cut[p]
@@ -135,8 +132,7 @@ def cost_of_labels(problem: Any, labels: NDArray[np.int64], execution: Execution
         if pack is None:
             raise errors[0]
         clusters, own = _numbered(pack.problem, torch.from_numpy(given.of_present(labels)).to(device))
-        inside = pack.problem.exact_inside(own)
-        cut = clusters.exact_inside(torch.zeros_like(clusters.problem_of))
+        inside, cut = pack.problem.cost_of(own, clusters)
         return pack.units[0] * float(inside), pack.units[0] * float(cut)
     except torch.cuda.OutOfMemoryError:
         raise out_of_memory_error(device) from None
