@@ -45,7 +45,8 @@ def move_items(
             if not moves.exact:
                 moves.set_precision(exact=True)
             else:
-                moves.restart()  # with sums that no update has rounded
+                if moves.has_moved:
+                    moves.restart()  # with sums that no update has rounded
                 improved = moves.move_undecided()
                 if not improved:
                     return moves.clusters.labels, improved is None
@@ -80,6 +81,7 @@ class SynchronousMoves:
             step=torch.zeros(1, dtype=torch.int64, device=inside.device),
         )
         self._improvable = torch.zeros(1, dtype=torch.int64, device=inside.device)
+        self.has_moved = False
         self.set_precision(exact)
 
     def set_precision(self, exact: bool) -> None:
@@ -104,6 +106,7 @@ class SynchronousMoves:
             self._steps += 1
         risen = (self._state.inside > before).any()
         improvable, rose = torch.cat([self._improvable, risen.long().reshape(1)]).tolist()
+        self.has_moved |= bool(rose)
         return improvable, bool(rose) or improvable == 0
 
     def _record(self) -> torch.cuda.CUDAGraph:
@@ -182,6 +185,7 @@ class SynchronousMoves:
             return None if certain else False
         improved = ops.accept_steps(self._state, clusters.move(chosen, target))
         clusters.keep(improved)
+        self.has_moved = True
         return bool(improved.any())
 
     def _ignored(self) -> Tensor:
