@@ -29,6 +29,15 @@ def kernel(function: F) -> F:
     return _compiled(function)
 
 
+def inlined(function: F) -> F:
+    """Compile a short function that becomes part of the kernels that call it.
+
+    A call of a function with large named tuples passes every field of every array, which takes longer than
+    a short function itself.
+    """
+    return _compiled(function, forceinline=True)
+
+
 def reduction(function: F) -> F:
     """Compile a function that computes sums or maxima, in any order."""
     return _compiled(function, fastmath=set(_REORDERED_SUMS))

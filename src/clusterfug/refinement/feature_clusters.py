@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.execution.jit import kernel
+from clusterfug.execution.jit import inlined, kernel
 from clusterfug.problems.cost_kernels import (
     ExtendedRows,
     Floats,
@@ -125,7 +125,7 @@ def recompute_sums(
         clusters.mass[slots] = mass[slots]
 
 
-@kernel
+@inlined
 def cost_to_cluster(rows: ExtendedRows, clusters: FeatureClusterState, query: Floats, slot: int) -> float:
     """Cost between the item of a query and the cluster in a slot."""
     if clusters.summed[slot]:
@@ -133,7 +133,7 @@ def cost_to_cluster(rows: ExtendedRows, clusters: FeatureClusterState, query: Fl
     return cost_to_item(rows, query, slot)
 
 
-@kernel
+@inlined
 def stay_cost(rows: ExtendedRows, clusters: FeatureClusterState, i: int, query: Floats) -> float:
     """Cost of item i to the other items of its cluster."""
     home = clusters.labels[i]
@@ -142,7 +142,7 @@ def stay_cost(rows: ExtendedRows, clusters: FeatureClusterState, i: int, query: 
     return cost_to_rest(rows, query, clusters.sums[home])
 
 
-@kernel
+@inlined
 def outweighs_rest(clusters: FeatureClusterState, i: int) -> bool:
     """Whether an item is longer than the other items of its cluster together.
 
@@ -152,7 +152,7 @@ def outweighs_rest(clusters: FeatureClusterState, i: int) -> bool:
     return clusters.sizes[home] > 1 and 2 * clusters.magnitudes[i] > clusters.mass[home]
 
 
-@kernel
+@inlined
 def move_if_clear(rows: ExtendedRows, clusters: FeatureClusterState, i: int, gain: float, to: int) -> bool:
     """Move item i to a cluster (-1: a new one) if that clearly has a gain. Returns whether it moved.
 
