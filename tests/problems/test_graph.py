@@ -1,11 +1,13 @@
 """Graph problems: edges, sparse matrices, contraction, costs between groups."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from makers import pair_costs, random_graph
 from scipy import sparse
 
-from clusterfug import multicut
+from clusterfug import lower_bound, multicut
 from clusterfug.problems.graph import GraphProblem
 from clusterfug.result import compact
 
@@ -14,6 +16,19 @@ def test_parallel_edges_add_in_either_direction():
     result = multicut([[0, 1], [1, 0], [1, 2]], [2.0, -3.0, 1.0])
     assert result.labels.tolist() == [0, 1, 1]
     assert (result.objective, result.inside) == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("costs", "error"),
+    [([0.1, 0.2, -0.3], 2.0**-55), ([0.5, 0.5, -3.0], 0.0), ([-1.0, -(2.0**-53), 1.0], 2.0**-53)],
+)
+def test_bounds_know_the_rounding_of_sums_of_parallel_edges(costs, error):
+    graph = GraphProblem([[0, 1], [1, 0], [0, 1]], costs)
+    exact = sum(map(Fraction, costs))
+    assert graph.cost_error >= abs(graph.costs[0] - exact)
+    assert graph.cost_error == pytest.approx(error, abs=0)
+    for method in ("trivial", "triangles"):
+        assert lower_bound(graph, method=method).value <= min(exact, 0)
 
 
 def test_isolated_nodes_are_singletons():

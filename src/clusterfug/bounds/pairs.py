@@ -74,7 +74,8 @@ def graph_repulsion(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:
         aside[there] = graph.costs[at[there]]
         rest[at[there]] = 0.0
     total = math.fsum(rest[rest < 0].tolist())
-    return Repulsion(total, 64 * _EPSILON * float(np.abs(graph.costs).sum()), aside)
+    error = graph.cost_error + 64 * _EPSILON * float(np.abs(graph.costs).sum())
+    return Repulsion(total, error, aside)
 
 
 @kernel
