@@ -1,5 +1,7 @@
 """Bad input is an error of one line that says what to do, before any work."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -168,6 +170,8 @@ def test_a_signature_is_plus_or_minus_one():
         ("1tb", 10**12),
         ("1TiB", 2**40),
         ("1.5MiB", 3 * 2**19),
+        (2**2000, sys.maxsize),
+        ("99999999999TB", sys.maxsize),
     ],
 )
 def test_memory_is_bytes_or_a_text(value, expected):

@@ -63,13 +63,14 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 def memory(name: str, value: object) -> int:
     """Return bytes given as a whole number or a text such as "600MB" or "2 GiB"."""
-    if not isinstance(value, str):
-        return count(name, value)
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]+)\s*", value)
-    if match is None or match[2].upper() not in _UNITS:
-        raise ValueError(f'{name} must be bytes, or a text such as "600MB" or "2GiB", not {shown(value)}')
-    size = number(name, float(match[1]) * _UNITS[match[2].upper()])
-    return count(name, int(size))
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]+)\s*", value)
+        if match is None or match[2].upper() not in _UNITS:
+            raise ValueError(
+                f'{name} must be bytes, or a text such as "600MB" or "2GiB", not {shown(value)}'
+            )
+        value = int(number(name, float(match[1]) * _UNITS[match[2].upper()]))
+    return min(count(name, value), sys.maxsize)  # no machine addresses more
 
 
 def number_range(name: str, value: object) -> tuple[int, int]:
