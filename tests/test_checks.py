@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from clusterfug import DenseProblem, checks, dense_multicut, multicut, objective
+from clusterfug import DenseProblem, Local, checks, dense_multicut, lower_bound, multicut, objective
 
 GOOD = np.eye(4)
 
@@ -170,7 +170,6 @@ def test_a_signature_is_plus_or_minus_one():
         ("1tb", 10**12),
         ("1TiB", 2**40),
         ("1.5MiB", 3 * 2**19),
-        (2**2000, sys.maxsize),
         ("99999999999TB", sys.maxsize),
     ],
 )
@@ -189,6 +188,16 @@ def test_bad_memory_is_named(value):
     with pytest.raises((ValueError, TypeError), match="memory_limit must be") as error:
         checks.memory("memory_limit", value)
     assert "\n" not in str(error.value)
+
+
+def test_counts_beyond_what_a_machine_addresses_do_not_overflow(rng):
+    X = rng.normal(size=(9, 3))
+    costs = Local(0.5, n_neighbors=2**2000)
+    assert costs.n_neighbors == sys.maxsize
+    expected = dense_multicut(X, Local(0.5, n_neighbors=9)).labels
+    np.testing.assert_array_equal(dense_multicut(X, costs).labels, expected)
+    huge = lower_bound(X, 0.4, memory_limit=2**2000)
+    assert huge.value == lower_bound(X, 0.4, memory_limit="1GB").value
 
 
 @pytest.mark.parametrize("value", [0, (3, 2), (1, 2, 3), 1.5, "few", (1, None)])

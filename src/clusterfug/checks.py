@@ -46,8 +46,8 @@ def count(name: str, value: object, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number, not {shown(value)}")
     if value < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, not {value}")
-    return int(value)
+        raise ValueError(f"{name} must be at least {minimum}, not {shown(value)}")
+    return min(int(value), sys.maxsize)  # nothing that is counted is more than a machine addresses
 
 
 def time_limit(value: Any) -> float | None:
@@ -70,7 +70,7 @@ def memory(name: str, value: object) -> int:
                 f'{name} must be bytes, or a text such as "600MB" or "2GiB", not {shown(value)}'
             )
         value = int(number(name, float(match[1]) * _UNITS[match[2].upper()]))
-    return min(count(name, value), sys.maxsize)  # no machine addresses more
+    return count(name, value)
 
 
 def number_range(name: str, value: object) -> tuple[int, int]:

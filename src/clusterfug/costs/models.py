@@ -111,7 +111,7 @@ class Local(CostModel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strictness", checks.number("strictness", self.strictness))
-        _check_neighbors(self.n_neighbors)
+        _check_neighbors(self)
 
     def column(
         self, features: Any, weight: NDArray[np.float64], device: "torch.device | None" = None
@@ -133,7 +133,7 @@ class Auto(CostModel):
     n_neighbors: int | None = None
 
     def __post_init__(self) -> None:
-        _check_neighbors(self.n_neighbors)
+        _check_neighbors(self)
 
     def column(self, features: Any, weight: Any, device: Any = None) -> Column:
         raise ValueError(f"{self.name} costs are selected first: solve with them, or give a threshold")
@@ -261,6 +261,7 @@ def _leave_out(what: str, given: dict[str, Any]) -> None:
         raise ValueError(f'{name} goes with threshold="local", not with {what}: leave out {name}')
 
 
-def _check_neighbors(n_neighbors: int | None) -> None:
-    if n_neighbors is not None:
-        checks.count("n_neighbors", n_neighbors)
+def _check_neighbors(model: Any) -> None:
+    """Check the number of neighbours of a model, and keep it as an integer of Python."""
+    if model.n_neighbors is not None:
+        object.__setattr__(model, "n_neighbors", checks.count("n_neighbors", model.n_neighbors))
