@@ -98,4 +98,6 @@ def test_the_oracle_rejects_what_is_wrong(solved):
     with pytest.raises(WrongError):
         check_bound(exact, exact.optimum() + 1e-6)
     with pytest.raises(WrongError):
+        check_bound(exact, exact.optimum() - 1, exact.optimum() + 1e-6, optimal=True, rounding=1.0)
+    with pytest.raises(WrongError):
         check_bound(exact, exact.optimum() - 1, exact.optimum() + 1e-6, optimal=True)

@@ -26,6 +26,17 @@ def test_a_time_limit_leaves_a_bound_below_the_objective(rng):
     assert early.lower_bound < early.objective
 
 
+@pytest.mark.parametrize("seed", [4, 6, 7])
+def test_an_objective_that_is_rounding_alone_is_proven(seed):
+    rng = np.random.default_rng(seed)
+    row = rng.normal(size=40)
+    X = np.tile(row, (4, 1))
+    X[1, 0] = np.nextafter(X[1, 0], 9)
+    result = dense_multicut(X, float(row @ row), algorithm="exact", metric="inner_product")
+    assert result.optimal
+    assert result.bound.rounding < 1e-10
+
+
 def test_too_many_items_are_an_error_before_any_work():
     for threshold in (None, 0.4):
         with pytest.raises(ValueError, match="exact is for at most 300 items, not 301"):

@@ -32,7 +32,10 @@ INTEGER_TOLERANCE = 1e-6  # of integers computed in floating point
 
 
 class BranchAndCut:
-    """The best labels so far, their `inside`, and `most`, an upper bound on the inside of any labels."""
+    """The best labels so far, their `inside`, and `most`, an upper bound on the inside of any labels.
+
+    A difference of up to `tolerance` between the two counts as rounding.
+    """
 
     def __init__(self, costs: NDArray[np.float64], *, integer: bool) -> None:
         self.labels = np.zeros(len(costs), dtype=np.int64)
@@ -42,11 +45,11 @@ class BranchAndCut:
         self._integer = integer  # whether all costs are integers
         self._i, self._j = np.triu_indices(len(costs), 1)
         self._program = StarProgram(costs[self._i, self._j], len(costs))
-        self._tolerance = GAP_TOLERANCE * float(np.abs(self._program.weights).sum())
+        self.tolerance = GAP_TOLERANCE * float(np.abs(self._program.weights).sum())
 
     def consider(self, labels: NDArray[np.int64]) -> None:
         """Improve labels by local search, and keep them if they are the best."""
-        part = make_part(self._costs, labels, self._tolerance)
+        part = make_part(self._costs, labels, self.tolerance)
         kernighan_lin(part)
         inside = math.fsum(self._program.weights[part.labels[self._i] == part.labels[self._j]])
         if inside > self.inside:
@@ -55,7 +58,7 @@ class BranchAndCut:
     @property
     def proven(self) -> bool:
         """Whether the gap is closed, but for rounding."""
-        return self.most <= self.inside + self._tolerance
+        return self.most <= self.inside + self.tolerance
 
     def run(self, deadline: float | None) -> None:
         """Branch until the gap is closed or the deadline has passed."""
@@ -85,7 +88,7 @@ class BranchAndCut:
             x = self._square(relaxed.x)
             self.consider(_components(x > 0.5))
             gaps.append(most - self.inside)
-            if gaps[-1] <= self._tolerance:
+            if gaps[-1] <= self.tolerance:
                 return most, []
             smaller = self._fixed(relaxed, box)
             if smaller is None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from clusterfug.exact.branch import BranchAndCut
+from clusterfug.exact.dominance import clipped, dominated_groups
 
 MIN_QUANTUM = 1e-5  # of the largest |cost|: the bounds of finer costs are not rounded to multiples
 
@@ -21,6 +22,7 @@ class Proof(NamedTuple):
     labels: NDArray[np.int64]
     bound: float  # no clustering has a smaller objective
     optimal: bool  # whether the labels attain the bound, but for rounding
+    rounding: float  # by which their objective may exceed the bound nevertheless
 
 
 def prove(costs: NDArray[np.float64], labels: NDArray[np.int64], *, deadline: float | None = None) -> Proof:
@@ -35,23 +37,30 @@ def prove(costs: NDArray[np.float64], labels: NDArray[np.int64], *, deadline: fl
     unit = quantum or 1.0
     costs = np.where(np.eye(n, dtype=bool), 0.0, costs / unit)
     weights = costs[i, j]
-    found = np.empty(n, dtype=np.int64)
+    groups, between = dominated_groups(costs)
+    labels = labels[np.unique(groups, return_index=True)[1]]
+    found = np.empty(len(between), dtype=np.int64)
     most, proven = [], True
-    # Some best clustering cuts all pairs between components that attractive pairs connect.
-    _, component = connected_components(costs > 0, directed=False)
+    tolerance = 0.0
+    # Every best clustering cuts all pairs between components that attractive pairs connect.
+    _, component = connected_components(between > 0, directed=False)
     for c in np.argsort(np.bincount(component), kind="stable").tolist():  # small ones first
         nodes = np.flatnonzero(component == c)
-        search = BranchAndCut(costs[np.ix_(nodes, nodes)], integer=quantum > 0)
+        search = BranchAndCut(clipped(between[np.ix_(nodes, nodes)]), integer=quantum > 0)
         search.consider(labels[nodes])
         search.run(deadline)
         found[nodes] = n * c + search.labels
         most.append(search.most)
+        tolerance += search.tolerance
         proven &= search.proven
+    found = found[groups]
     objective = math.fsum(weights[found[i] != found[j]])
-    bound = math.fsum([*weights.tolist(), *(-value for value in most)])
-    if not quantum:  # integers are exact
-        bound -= 4 * np.finfo(np.float64).eps * float(np.abs(weights).sum())
-    return Proof(found, float(unit * min(bound, objective)), bool(proven))
+    bound = math.fsum([*weights[groups[i] != groups[j]].tolist(), *(-value for value in most)])
+    error = 0.0  # integers are exact
+    if not quantum:
+        error = np.finfo(np.float64).eps * (4 * float(np.abs(between).sum()) + abs(bound))
+    lowest = min(bound - error, objective)
+    return Proof(found, float(unit * lowest), bool(proven), float(unit * (tolerance + 2 * error)))
 
 
 def _quantum(weights: NDArray[np.float64]) -> float:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 #: Items of which a proof is attempted, at most.
 MAX_ITEMS = 300
+_SUM_ROUNDING = 16 * float(
+    np.finfo(np.float64).eps
+)  # of an objective, as a share of the sum of all |costs|
 _LAST_BOUND_SECONDS = 1.0  # for a bound by triangles when the time limit ended the proof
 
 
@@ -41,7 +44,6 @@ class Exact(RandomSearch):
     def run(self, problem: "Problem", context: Context) -> None:
         from clusterfug.bounds.certificate import LowerBound
         from clusterfug.bounds.compute import bound_problem
-        from clusterfug.core import final_labels
         from clusterfug.exact.prove import prove
         from clusterfug.refinement.budget import Budget
         from clusterfug.refinement.multilevel import refine
@@ -53,9 +55,10 @@ class Exact(RandomSearch):
         for phase, refined in STRATEGIES["auto"](start):
             record.phase(phase, *refined)
         nodes = np.arange(problem.n)
+        costs = problem.group_costs(nodes, nodes).costs
         deadline = time.perf_counter() + budget.left()
         try:
-            proof = prove(problem.group_costs(nodes, nodes).costs, record.labels, deadline=deadline)
+            proof = prove(costs, record.labels, deadline=deadline)
         except KeyboardInterrupt:
             record.phase(INTERRUPTED, record.labels)
             return
@@ -63,9 +66,9 @@ class Exact(RandomSearch):
         refined = refine(problem, compact(proof.labels), Budget())
         record.phase("exact", *refined)
         value = proof.bound - 2 * problem.cost_error
-        objective = problem.objective(final_labels(problem, refined.labels))
-        rounding = max(0.0, objective - value) if proof.optimal else 0.0
-        bound = LowerBound(value, rounding, "exact", None, record.last_seconds)
+        # An objective within twice the rounding of the bound counts as optimal.
+        rounding = 4 * problem.cost_error + proof.rounding + _SUM_ROUNDING * float(np.abs(costs).sum())
+        bound = LowerBound(value, rounding / 2, "exact", None, record.last_seconds)
         if not proof.optimal:
             bound = max(bound, bound_problem(problem, time_limit=_LAST_BOUND_SECONDS), key=float)
         record.bound = bound
