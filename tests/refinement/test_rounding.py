@@ -7,9 +7,12 @@ from reference import assert_locally_optimal
 
 from clusterfug import DenseProblem, dense_multicut, multicut
 from clusterfug.problems.graph import GraphProblem
+from clusterfug.problems.protocol import GAIN_TOLERANCE
 from clusterfug.refinement.budget import Budget
-from clusterfug.refinement.feature_moves import feature_moves
+from clusterfug.refinement.feature_clusters import clusters_of
+from clusterfug.refinement.feature_moves import feature_moves, negligible_gains
 from clusterfug.refinement.multilevel import refine
+from clusterfug.result import compact
 
 ALGORITHMS = [{"algorithm": name} for name in ("fast", "auto", "exact")]
 ALGORITHMS.append({"algorithm": "best", "max_iter": 3})
@@ -52,6 +55,33 @@ def test_tiny_costs_of_zero_rows_count(zeros, threshold):
         result = dense_multicut(X, threshold, metric="inner_product", algorithm="fast", init=init)
         assert result.n_clusters == (1 if threshold < 0 else zeros + 1)
         assert result.trace[-1].move_optimal
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("seed", range(40))
+def test_negligible_gains_are_below_the_tolerance_of_every_move(seed):
+    problem = uneven_problem(seed)
+    labels = compact(np.random.default_rng(seed).integers(4, size=problem.n))
+    clusters = clusters_of(problem, labels)
+    terms = np.array(
+        [problem.pair_terms(np.full(problem.n, i), np.arange(problem.n)) for i in range(problem.n)]
+    )
+    np.fill_diagonal(terms, 0.0)
+    of_cluster = terms @ np.eye(labels.max() + 1)[labels]
+    of_rest = of_cluster[np.arange(problem.n), labels]
+    of_cluster[np.arange(problem.n), labels] = np.where(np.bincount(labels)[labels] > 1, 0.0, np.inf)
+    least = GAIN_TOLERANCE * (of_rest + of_cluster.min(axis=1, initial=np.inf))
+    assert np.all(negligible_gains(problem, clusters) <= least)
+
+
+def test_equal_rows_at_a_threshold_of_their_length_have_no_close_calls(rng, monkeypatch):
+    """All costs of equal rows are rounding errors, which no pass over all clusters has to tell."""
+    X = np.repeat(rng.normal(size=(20, 16)), 4, axis=0)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    monkeypatch.setattr("clusterfug.refinement.feature_moves.close_call_pass", None)
+    result = dense_multicut(X, 1.0, metric="inner_product", algorithm="fast")
+    assert result.trace[-1].move_optimal
+    assert result.inside == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.kernels

@@ -160,9 +160,22 @@ class DenseProblem(Problem):
     def item_terms(self, items: NDArray[np.int64]) -> NDArray[np.float64]:
         """Absolute extended rows of some items; of an item that is a cluster, the sum of its items'."""
         if self.parts is not None:
-            whole, cluster_of = self.parts
-            return whole.term_sums(cluster_of, self.n)[items]
+            return self._terms_of_parts[items]
         return self.subset(items).term_sums(np.arange(len(items)), len(items))
+
+    @cached_property
+    def _terms_of_parts(self) -> NDArray[np.float64]:
+        assert self.parts is not None
+        whole, cluster_of = self.parts
+        return whole.term_sums(cluster_of, self.n)
+
+    def pair_terms(self, heads: NDArray[np.int64], tails: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Magnitudes of the terms of the costs of some pairs of items: sums of absolute products."""
+        terms = np.empty(len(heads))
+        for some in threads.slices(len(heads), max(1, _WORK_PER_CALL // (self.d + 1))):
+            absolute = self.item_terms(heads[some]) * self.item_terms(tails[some])
+            terms[some] = absolute @ np.abs(self.rows.signature)
+        return terms
 
     def concatenate(self, *others: "DenseProblem") -> "DenseProblem":
         """Problem of the items of this problem followed by those of others with the same signature."""

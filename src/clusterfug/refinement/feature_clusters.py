@@ -45,7 +45,7 @@ class FeatureClusterState(NamedTuple):
     changed: Ints  # (slots,) time of the last change of the cluster
     evaluated: Ints  # (n,) time at which moves of the item were last evaluated, -1 for never
     magnitudes: Floats  # (n,) u with |cost(i, j)| <= u_i u_j
-    close: Ints  # (n,) whether the best move that was evaluated last is a close call, see `move_if_clear`
+    close: Floats  # (n,) largest gain of the move evaluated last if it is a close call, see `move_if_clear`
     unused: Ints  # (slots,) stack of unused slots
     counts: Ints  # (2,) number of unused slots; clock: number of moves so far
 
@@ -79,7 +79,7 @@ def clusters_from_sums(
         changed=np.zeros(slots, dtype=np.int64),
         evaluated=np.full(problem.n, -1),
         magnitudes=problem.magnitudes,
-        close=np.zeros(problem.n, dtype=np.bool_),
+        close=np.zeros(problem.n),
         unused=np.arange(slots)[::-1].copy(),
         counts=np.zeros(2, dtype=np.int64),
     )
@@ -165,7 +165,7 @@ def move_if_clear(rows: ExtendedRows, clusters: FeatureClusterState, i: int, gai
     limit = GAIN_TOLERANCE * clusters.magnitudes[i] * masses
     if gain > limit:
         return move(rows, clusters, i, to)
-    clusters.close[i] = gain > (-limit if outweighs_rest(clusters, i) else 0.0)
+    clusters.close[i] = max(gain + (limit if outweighs_rest(clusters, i) else 0.0), 0.0)
     return False
 
 
@@ -186,7 +186,7 @@ def move(rows: ExtendedRows, clusters: FeatureClusterState, i: int, to: int) -> 
         add_row(rows, to, clusters.sums[to])
     add_row(rows, i, clusters.sums[to])
     clusters.labels[i] = to
-    clusters.close[i] = False
+    clusters.close[i] = 0.0
     clusters.sizes[to] += 1
     clusters.mass[to] += clusters.magnitudes[i]
     clusters.sizes[home] -= 1

@@ -167,7 +167,7 @@ def apply_listed_moves(
     """
     n, step = problem.n, max(1, _WORK_PER_CALL // (lists.ids.shape[1] * problem.d))
     gain, minimum = max_gains(lists), (gain_tolerances if only_clear else least_gains)(clusters)
-    clusters.close[:] = False
+    clusters.close[:] = 0.0
     unclear = np.flatnonzero(lists.bar - lists.stay > minimum)
     items = np.flatnonzero(gain > minimum)
     items = items[np.argsort(-gain[items], kind="stable")]
@@ -198,7 +198,7 @@ def move_to_best(
 
 def move_close_calls(problem: DenseProblem, clusters: FeatureClusterState, budget: Budget) -> int:
     """Decide the close calls among the evaluated moves. Returns the number of moves."""
-    items = np.flatnonzero(clusters.close)
+    items = np.flatnonzero(clusters.close > negligible_gains(problem, clusters))
     if not len(items):
         return 0
     totals = problem.term_sums(clusters.labels, len(clusters.sizes))
@@ -210,6 +210,20 @@ def move_close_calls(problem: DenseProblem, clusters: FeatureClusterState, budge
         part = items[start : start + step]
         moved += close_call_pass(problem.rows, clusters, part, problem.item_terms(part), totals)
     return moved
+
+
+def negligible_gains(problem: DenseProblem, clusters: FeatureClusterState) -> NDArray[np.float64]:
+    """Gains of all items that do not count whatever the features are: by the last column of the rows alone.
+
+    Every gain has the terms of the costs to the rest of the item's cluster, and, if it is a singleton, to
+    another cluster. So gains that are rounding errors need no pass over all clusters.
+    """
+    d, home, last = problem.d, clusters.labels, problem.rows.weight * problem.rows.alpha
+    column = np.abs(clusters.sums[:, d])
+    rest = np.abs(clusters.sums[home, d] - last)
+    terms = np.where(clusters.sizes[home] > 1, rest, column[clusters.sizes > 0].min())
+    terms[(clusters.sizes[home] > 1) & (2 * clusters.magnitudes > clusters.mass[home])] = 0.0  # rounded
+    return 0.5 * GAIN_TOLERANCE * abs(problem.rows.signature[d]) * np.abs(last) * terms
 
 
 @kernel

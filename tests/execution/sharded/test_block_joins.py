@@ -61,6 +61,15 @@ def test_costs_within_rounding_do_not_attract():
     assert (found.costs == -np.inf).all()
 
 
+@pytest.mark.parametrize("big", [1e4, 1e7])
+def test_small_costs_of_long_rows_attract(big):
+    """The rows are orthogonal but for two short columns, so their long ones are no terms of the costs."""
+    problem = DenseProblem([[big, 1, 0, 0], [0, 1, 3, big], [0, 0, 0, -big]], 0.0)
+    (found,) = find_partners(problem)
+    assert found.costs[:, 0].tolist() == [1.0, 1.0, -np.inf]
+    assert found.ids[:2, 0].tolist() == [1, 0]
+
+
 def test_known_and_new_partners_are_merged_by_cost():
     known = Neighbours(np.array([[3, 1, 0, 0]]), np.array([[5.0, 2.0, -np.inf, -np.inf]]))
     found = (None, Neighbours(np.array([[0, 1, 2, 3]]), np.array([[5.0, 4.0, 3.0, 1.0]])))

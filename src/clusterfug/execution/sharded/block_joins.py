@@ -87,14 +87,15 @@ def _submit_partners(engine: Engine, blocks: list[NodeBlock]) -> list[Any]:
 def find_partners(first: DenseProblem, second: DenseProblem | None = None) -> tuple[Neighbours, ...]:
     """Return the partners of a block's nodes in the same block; for two blocks, those in the other block.
 
-    A partner that does not attract has cost -inf.
+    A partner whose attraction may be rounding, or that does not attract, has cost -inf.
     """
     both = first if second is None else first.concatenate(second)
     split = 0 if second is None else first.n
     ids, costs = exact_neighbours(both, _MAX_PARTNERS, split=split)
-    magnitudes = both.magnitudes
-    rounding = GAIN_TOLERANCE * magnitudes[:, None] * (magnitudes[:, None] + magnitudes[ids])
-    costs = np.where(costs > rounding, costs, -np.inf)
+    upper = GAIN_TOLERANCE * both.magnitudes[:, None] * both.magnitudes[ids]
+    heads, at = np.nonzero((costs > 0) & (costs <= upper))
+    upper[heads, at] = GAIN_TOLERANCE * both.pair_terms(heads, ids[heads, at])
+    costs = np.where((costs > 0) & (costs > upper), costs, -np.inf)
     missing = (0, 0), (0, _MAX_PARTNERS - ids.shape[1])
     ids, costs = np.pad(ids, missing), np.pad(costs, missing, constant_values=-np.inf)
     if second is None:

@@ -219,30 +219,36 @@ class Driver:
             if state.changed.any():
                 state, evaluation = self._move_items(state, evaluation)
             else:
-                joined = self._join_clusters(evaluation.totals, len(state.changed))
+                joined, join_optimal = self._join_clusters(evaluation.totals, len(state.changed))
                 if int(joined.max()) + 1 < len(joined):
-                    changed = np.bincount(joined) > 1
+                    after = self._evaluate(joined[state.labels])
+                    if not after.inside > evaluation.inside:  # gains are rounding errors
+                        break
+                    changed, evaluation = np.bincount(joined) > 1, after
                     state = DriverState(
                         joined[state.labels], changed, state.n_rounds + 1, close=state.close
                     )
-                    evaluation = self._evaluate(state.labels)
                 elif state.close and not verified:  # those may be gone by now
                     verified = True
                     state = DriverState(state.labels, ~state.changed, state.n_rounds + 1, exact=True)
                 else:
-                    return "refinement", Refined(state.labels, not state.close, True), evaluation
+                    refined = Refined(state.labels, not state.close, join_optimal)
+                    return "refinement", refined, evaluation
             self.checkpoint.save_state(state)
         return "refinement", Refined(state.labels, False, False), evaluation
 
-    def _join_clusters(self, totals: list[Any], k: int) -> Labels:
-        """Return labels of the k clusters by which those that gain from it are joined."""
+    def _join_clusters(self, totals: list[Any], k: int) -> tuple[Labels, bool]:
+        """Return labels of the k clusters by which those that gain from it are joined.
+
+        Also return whether it is certain that no further join improves them.
+        """
         if len(totals) == 1:
             return self.engine.value(self.engine.submit_alone(tasks.join_clusters, totals[0]))
         blocks = [
             NodeBlock(nodes, part.stop - part.start)
             for nodes, part in zip(self._contracted(totals), threads.slices(k, self.max_items), strict=True)
         ]
-        return self._scheduler.start(join_blocks(self.engine, blocks, self.max_items))()
+        return self._scheduler.start(join_blocks(self.engine, blocks, self.max_items))(), True
 
     def _move_items(
         self, state: DriverState, evaluation: RunEvaluation

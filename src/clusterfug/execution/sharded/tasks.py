@@ -126,10 +126,13 @@ def shard_candidates(
     return select_candidates(problem, score_block(problem, exact, scores, totals, changed), all_in_changed)
 
 
-def join_clusters(totals: ClusterTotals) -> NDArray[np.int64]:
-    """Return labels of the clusters by which those that gain from it are joined."""
+def join_clusters(totals: ClusterTotals) -> tuple[NDArray[np.int64], bool]:
+    """Return labels of the clusters by which those that gain from it are joined.
+
+    Also return whether it is certain that no further join improves them.
+    """
     nodes = totals.contracted()
-    return nodes.move_items(multilevel(nodes, Budget()), Budget())[0]
+    return nodes.move_items(multilevel(nodes, Budget()), Budget())
 
 
 def label_weightless(
