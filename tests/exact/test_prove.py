@@ -2,7 +2,6 @@
 
 from functools import partial
 from itertools import count
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -135,9 +134,9 @@ def clock(monkeypatch):
     """Make the clock of branch and cut advance by one second whenever it is read."""
 
     def restart():
-        clock = SimpleNamespace(perf_counter=partial(next, count()))
-        monkeypatch.setattr(branch, "time", clock)
-        monkeypatch.setattr(program, "time", clock)
+        ticks = partial(next, count())
+        monkeypatch.setattr(branch, "clock", ticks)
+        monkeypatch.setattr(program, "clock", ticks)
 
     restart()
     return restart

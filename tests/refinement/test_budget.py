@@ -18,3 +18,11 @@ def test_no_time_is_over_at_once_and_unlimited_time_never():
     assert Budget(0.0).left() == 0
     assert Budget().left() == math.inf
     assert not Budget(math.inf).over()
+
+
+def test_compilation_takes_nothing_of_the_time_limit(monkeypatch):
+    seconds = iter([10.0, 10.5, 12.0])
+    monkeypatch.setattr("clusterfug.refinement.budget.clock", lambda: next(seconds))
+    budget = Budget(1.0)
+    assert budget.left() == 0.5
+    assert budget.over()

@@ -8,7 +8,6 @@ any time. `prove.py` calls `BranchAndCut`.
 
 import heapq
 import math
-import time
 from itertools import count
 from typing import Any
 
@@ -19,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from clusterfug.exact.program import PairValues, Relaxation, StarProgram
 from clusterfug.exact.stars import violated_stars
 from clusterfug.execution import threads
+from clusterfug.execution.jit import clock
 from clusterfug.refinement.kernighan_lin import kernighan_lin
 from clusterfug.refinement.part import make_part
 
@@ -69,7 +69,7 @@ class BranchAndCut:
         while True:
             self.most = max(self.inside, closed, -todo[0][0] if todo else -math.inf)
             threads.check_stop()
-            if self.proven or (deadline is not None and time.perf_counter() >= deadline):
+            if self.proven or (deadline is not None and clock() >= deadline):
                 return
             parent, _, box = heapq.heappop(todo)
             most, boxes = self._explore(-parent, box, deadline)
@@ -81,7 +81,7 @@ class BranchAndCut:
     def _explore(self, most: float, box: Box, deadline: float | None) -> tuple[float, list[Box]]:
         """Return an upper bound on inside in the box, and the boxes that may hold better clusterings."""
         gaps: list[float] = []
-        while deadline is None or time.perf_counter() < deadline:
+        while deadline is None or clock() < deadline:
             relaxed = self._program.solve(*box, deadline)
             bound = math.floor(relaxed.bound + INTEGER_TOLERANCE) if self._integer else relaxed.bound
             most = min(most, bound)

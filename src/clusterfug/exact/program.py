@@ -4,7 +4,6 @@ HiGHS solves it to its tolerances. The bound uses only the dual prices of its an
 prices >= 0 give a bound, which is evaluated in float64 with a margin for rounding.
 """
 
-import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from scipy.sparse import csr_array, vstack
 
 from clusterfug.exact.stars import Star
 from clusterfug.execution import threads
+from clusterfug.execution.jit import clock
 
 PairValues = NDArray[np.float64]  # one number for each pair i < j
 
@@ -68,7 +68,7 @@ class StarProgram:
         """Return the best x between lower and upper; after the deadline, one that ignores the stars."""
         no_prices = np.zeros(self._rows.shape[0])
         for method in _METHODS:
-            left = np.inf if deadline is None else deadline - time.perf_counter()
+            left = np.inf if deadline is None else deadline - clock()
             if left <= 0:
                 break
             answer = _interruptible_linprog(

@@ -28,8 +28,7 @@ class Proof(NamedTuple):
 def prove(costs: NDArray[np.float64], labels: NDArray[np.int64], *, deadline: float | None = None) -> Proof:
     """Return labels improved until no clustering has a smaller objective, or until the deadline.
 
-    The costs are symmetric; their diagonal does not matter. The deadline is on the clock of
-    ``time.perf_counter()``.
+    The costs are symmetric; their diagonal does not matter. The deadline is one of `jit.clock`.
     """
     n = len(costs)
     i, j = np.triu_indices(n, 1)

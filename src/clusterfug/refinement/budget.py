@@ -1,13 +1,14 @@
 """Budget of a refinement: a time limit and a number of iterations."""
 
 import math
-import time
 
 from clusterfug.execution import threads
+from clusterfug.execution.jit import clock
 
 
 class Budget:
-    """Time limit in seconds from now and maximum number of iterations, both unlimited by default.
+    """Time limit in seconds from now (without compilation) and maximum number of iterations, both unlimited
+    by default.
 
     `inside_bound` is an upper bound on the total cost inside the clusters of any clustering: a search that
     reaches it has found an optimum and may stop.
@@ -17,7 +18,7 @@ class Budget:
         self, time_limit: float | None = None, max_iter: int | None = None, inside_bound: float = math.inf
     ) -> None:
         self.inside_bound = inside_bound
-        self._start = time.perf_counter()
+        self._start = clock()
         self._limit = time_limit
         self._max_iter = max_iter
         self.iterations = 0
@@ -46,4 +47,4 @@ class Budget:
         return done, done if self._limit in (None, math.inf) else max(1, int(1000 * self._limit))
 
     def _seconds(self) -> float:
-        return time.perf_counter() - self._start
+        return clock() - self._start

@@ -1,11 +1,11 @@
 """The solver "exact": branch and cut after `auto`. The proof is in `exact/`."""
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from clusterfug.execution.jit import clock
 from clusterfug.result import INTERRUPTED, compact
 from clusterfug.solvers.base import Context, starting_labels
 from clusterfug.solvers.local_search import TIME_LIMIT, RandomSearch
@@ -56,7 +56,7 @@ class Exact(RandomSearch):
             record.phase(phase, *refined)
         nodes = np.arange(problem.n)
         costs = problem.group_costs(nodes, nodes).costs
-        deadline = time.perf_counter() + budget.left()
+        deadline = clock() + budget.left()
         try:
             proof = prove(costs, record.labels, deadline=deadline)
         except KeyboardInterrupt:
