@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterfug import DenseProblem, dense_multicut
+from clusterfug.contraction import lazy as module
+from clusterfug.contraction.lazy import lazy
 from clusterfug.neighbours.exact import Neighbours, exact_neighbours
+from clusterfug.refinement.budget import Budget
 
 
 def assert_naive_merges(rng, n, d, k):
@@ -27,6 +30,20 @@ def test_merges_are_those_of_the_naive_rule(seed, n, d, k):
 @pytest.mark.parametrize("seed", range(4))
 def test_merges_of_small_problems_are_those_of_the_naive_rule(seed):
     assert_naive_merges(np.random.default_rng(seed), 25, 2, 2)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("budget", [Budget(0.0), Budget()])
+def test_contraction_of_equal_items_ends_with_its_budget(monkeypatch, budget):
+    """Of many equal items the lists name the same few, and every merge looks at all others."""
+    problem = DenseProblem(np.repeat(np.eye(2), 30, axis=0), 0.5)
+    whole = lazy(problem, exact_neighbours(problem, 2), 2)
+    monkeypatch.setattr(module, "_WORK_PER_CALL", 1000)
+    monkeypatch.setattr(module, "_MAX_ARCS_PER_MERGE", 1)
+    part = lazy(problem, exact_neighbours(problem, 2), 2, budget=budget)
+    assert len(part) < len(whole)
+    assert part.tolist() == whole[: len(part)].tolist()
+    assert lazy(problem, exact_neighbours(problem, 2), 2).tolist() == whole.tolist()
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 60))

@@ -7,6 +7,7 @@ no arc attracts, the nodes become the items of a smaller problem, whose neighbou
 last round finds no attractive arc, so no two clusters of the result attract each other.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +27,14 @@ from clusterfug.execution.jit import Progress, kernel
 from clusterfug.neighbours.exact import Neighbours, exact_neighbours, insert
 from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints
 from clusterfug.problems.dense import DenseProblem
+from clusterfug.refinement.budget import Budget
 from clusterfug.result import MERGE
 
 _WORK_PER_CALL = 100_000_000  # multiplications per kernel call: a fraction of a second
+_WORK_PER_ARC = 200  # what an arc of a contracted pair takes beside its cost, in multiplications
+#: Arcs per merge, on average, at which contraction with a budget ends. Equal items have the same partners, so
+#: most arcs enter a few nodes, and every merge would have to look at n of them.
+_MAX_ARCS_PER_MERGE = 1000
 
 # Bits of FeatureContraction.marked: whether a node is the head or the tail of an arc of a contracted pair.
 IS_HEAD, IS_TAIL = 1, 2
@@ -48,17 +54,31 @@ class NeighbourArcs(NamedTuple):
 
 
 def lazy(
-    problem: DenseProblem, neighbours: Neighbours, k: int, progress: Progress | None = None
+    problem: DenseProblem,
+    neighbours: Neighbours,
+    k: int,
+    progress: Progress | None = None,
+    budget: Budget | None = None,
 ) -> NDArray[np.void]:
     """Return the history of lazy contraction, from neighbours, which are overwritten.
 
-    Later rounds find k neighbours of every node by exact search.
+    Later rounds find k neighbours of every node by exact search. With a budget, contraction ends when its
+    time is over, or when it takes much more work than a start for local search is worth.
     """
     n = problem.n
+    most = _MAX_ARCS_PER_MERGE * n * (problem.d + _WORK_PER_ARC) // _WORK_PER_CALL
+    calls = 0
+
+    def is_over() -> bool:
+        nonlocal calls
+        threads.check_stop()
+        calls += 1
+        return budget is not None and (budget.over() or calls > most + 1)
+
     lowest = np.arange(n)  # the lowest item of each node of the round
     rounds = [np.empty(0, dtype=MERGE)]
     is_exact = False  # the first neighbours may be approximate: other pairs may attract
-    while len(merges := _round_merges(problem, neighbours, n, progress)) or not is_exact:
+    while len(merges := _round_merges(problem, neighbours, n, progress, is_over)) or not is_exact:
         if len(merges):
             labels = labels_of_merges(problem.n, merges)
             for end in "ij":
@@ -66,15 +86,21 @@ def lazy(
             rounds.append(merges)
             lowest = lowest[np.unique(labels, return_index=True)[1]]
             problem = problem.contract(labels)
+        if is_over():
+            break
         neighbours = exact_neighbours(problem, k)
         is_exact = True
     return np.concatenate(rounds)
 
 
 def _round_merges(
-    problem: DenseProblem, neighbours: Neighbours, total: int, progress: Progress | None
+    problem: DenseProblem,
+    neighbours: Neighbours,
+    total: int,
+    progress: Progress | None,
+    is_over: Callable[[], bool],
 ) -> NDArray[np.void]:
-    """Return the merges of one round; progress is relative to `total` items."""
+    """Return the merges of one round, until it is over; progress is relative to `total` items."""
     n, k = neighbours.ids.shape
     arcs = NeighbourArcs(
         ids=neighbours.ids,
@@ -88,8 +114,7 @@ def _round_merges(
     )
     state = uncontracted(problem)
     link_arcs(arcs, state)
-    while not contract_lazily(problem.rows, arcs, state, _WORK_PER_CALL):
-        threads.check_stop()
+    while not contract_lazily(problem.rows, arcs, state, _WORK_PER_CALL) and not is_over():
         if progress is not None:
             progress("contraction", int(total - n + state.counts[N_MERGES]), total)
     return state.merges[: state.counts[N_MERGES]].copy()
@@ -126,7 +151,7 @@ def contract_lazily(rows: ExtendedRows, arcs: NeighbourArcs, state: FeatureContr
             link_arc(arcs, i, arcs.ids[i, at])
         update_key(arcs, state, i)
         update_key(arcs, state, j)
-        work -= nodes.shape[0] * state.query.shape[0] + 1000
+        work -= nodes.shape[0] * (state.query.shape[0] + _WORK_PER_ARC) + 1000
     return False
 
 

@@ -395,12 +395,12 @@ class DenseProblem(Problem):
     def any_attracts(self, partners: "Neighbours") -> bool:
         return self.n > 1 and bool(partners.costs[:, 0].max() > 0)
 
-    def contract_partners(self, partners: "Neighbours") -> NDArray[np.void]:
+    def contract_partners(self, partners: "Neighbours", budget: "Budget") -> NDArray[np.void]:
         """Contraction history of lazy contraction; the partners are overwritten."""
         from clusterfug.contraction.lazy import lazy
         from clusterfug.refinement.feature_moves import N_NEIGHBOURS
 
-        return lazy(self, partners, N_NEIGHBOURS)
+        return lazy(self, partners, N_NEIGHBOURS, budget=budget)
 
     def affords_second_start(self, nodes: int) -> bool:
         """Whether the costs in all neighbourhoods of `nodes` nodes are computed in under a second."""

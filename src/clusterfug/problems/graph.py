@@ -175,8 +175,8 @@ class GraphProblem(Problem):
     def any_attracts(self, partners: NDArray[np.float64]) -> bool:
         return bool(partners.max() > 0)
 
-    def contract_partners(self, partners: NDArray[np.float64]) -> NDArray[np.void]:
-        """Contraction history of GAEC, which needs no partners."""
+    def contract_partners(self, partners: NDArray[np.float64], budget: "Budget") -> NDArray[np.void]:
+        """Contraction history of GAEC, which needs no partners, and little time."""
         from clusterfug.contraction.gaec import gaec
 
         return gaec(self.edges, self.costs, self.n)

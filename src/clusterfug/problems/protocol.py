@@ -167,10 +167,10 @@ class Problem(Solvable):
         """Whether any two items attract each other, from what `partners` returned."""
 
     @abstractmethod
-    def contract_partners(self, partners: Any) -> NDArray[np.void]:
+    def contract_partners(self, partners: Any, budget: "Budget") -> NDArray[np.void]:
         """Contraction history of a greedy contraction, a start that differs from `first_moves`.
 
-        `partners` may be overwritten.
+        It may end early when the time of the budget is over. `partners` may be overwritten.
         """
 
     @abstractmethod

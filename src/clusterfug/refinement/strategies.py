@@ -82,7 +82,7 @@ def _polished_steps(start: Start, second_start: bool, polishing: bool) -> Steps:
     if second_start and not budget.over():
         if partners is None:
             partners = problem.partners(progress)
-        labels = labels_of_merges(problem.n, problem.contract_partners(partners))
+        labels = labels_of_merges(problem.n, problem.contract_partners(partners, budget))
         refined = _better(problem, refined, refine(problem, labels, budget))
         yield "contraction", refined
     if polishing and not budget.over():
