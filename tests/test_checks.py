@@ -229,3 +229,19 @@ def test_features_are_float32_where_that_is_exact(dtype):
     assert converted.dtype == (np.float64 if dtype in ("float64", "int32", "int64") else np.float32)
     np.testing.assert_array_equal(converted, np.eye(3))
     assert np.shares_memory(converted, X) == (dtype in ("float32", "float64"))
+
+
+def test_masked_and_uneven_labels_are_refused():
+    with pytest.raises(TypeError, match="labels is a masked array"):
+        objective(GOOD, np.ma.masked_array(range(4), [0, 1, 0, 0]), 0.4)
+    with pytest.raises(ValueError, match="labels has rows of different lengths"):
+        objective(GOOD, [[0, 1], [2]], 0.4)
+
+
+def test_what_an_object_says_of_its_values_is_shown():
+    class Closed:
+        def __array__(self, dtype=None, copy=None):
+            raise ValueError("the file is closed")
+
+    with pytest.raises(ValueError, match="cannot be read as an array: 'the file is closed'"):
+        checks.numeric("X", Closed())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from clusterfug import checks, core
@@ -456,7 +457,7 @@ def solve_many(
         cost_model(threshold, **costs)  # raises errors that hold for every problem
     preprocessing_of(metric, center)
     costs |= {"sample_weight": sample_weight, "metric": metric, "center": center}
-    is_all = n_jobs is None or (isinstance(n_jobs, int) and n_jobs == -1)
+    is_all = n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs == -1)
     jobs = threads.cores() if is_all else checks.count("n_jobs", n_jobs)
     if n_jobs is not None and (is_given(device) or client is not None):
         raise ValueError("n_jobs is for the CPU of this machine: leave it out with a device or a client")

@@ -100,8 +100,10 @@ def as_array(name: str, rows: Any) -> NDArray[Any]:
     """Return rows as an array."""
     try:
         return np.asanyarray(rows)
-    except ValueError:  # the message of numpy depends on its version
-        raise ValueError(f"{name} has rows of different lengths: give all as many numbers") from None
+    except ValueError as error:
+        if isinstance(rows, list | tuple):  # the message of numpy depends on its version
+            raise ValueError(f"{name} has rows of different lengths: give all as many numbers") from None
+        raise ValueError(f"{name} cannot be read as an array: {shown(str(error))}") from None
 
 
 def unmasked(name: str, array: Any) -> Any:
@@ -246,7 +248,7 @@ def costs_in_range(largest: Any, n: int) -> None:
 
 def labels(values: Any, n: int, name: str = "labels") -> NDArray[np.int64]:
     """Return n integer labels of any numbering as int64."""
-    values = np.asarray(on_host(values))
+    values = as_array(name, unmasked(name, on_host(values)))
     if values.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not {values.dtype}")
     if values.shape != (n,):

@@ -190,3 +190,13 @@ def test_a_bound_survives_a_file(features, bound, tmp_path):
     for name in ("other.npz", "text.npz", "zip.npz"):
         with pytest.raises(ValueError, match="is no file of a lower bound"):
             LowerBound.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["amounts", "residual"])
+def test_huge_numbers_in_a_certificate_prove_nothing_and_warn_of_nothing(rng, name):
+    X = rng.normal(size=(20, 3))
+    bound = lower_bound(X, 0.2, method="triangles")
+    huge = getattr(bound.certificate, name).astype(np.float64)
+    huge[:] = 1.7e308
+    false = replace(bound, value=0.0, certificate=replace(bound.certificate, **{name: huge}))
+    assert not verify_bound(X, false, 0.2)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from clusterfug import GraphProblem, lower_bound, multicut, verify_bound
-from clusterfug.bounds.cycles import CyclePacker
+from clusterfug.bounds.cycles import Arcs, CyclePacker, pack_cycles
+from clusterfug.problems.graph import by_node
 
 
 @pytest.mark.kernels
@@ -39,3 +40,22 @@ def test_packing_continues_where_a_kernel_call_ended(rng, monkeypatch):
     monkeypatch.setattr("clusterfug.bounds.cycles._CYCLES_PER_CALL", 2)
     monkeypatch.setattr("clusterfug.bounds.cycles._WORK", 10)
     assert CyclePacker(graph, 10_000).pack(lambda: False) == pytest.approx(expected)
+
+
+@pytest.mark.kernels
+def test_edges_that_close_no_cycle_take_no_work(rng):
+    """The hub of a star has many attractive edges, and no repulsive one of them is in a cycle."""
+    n = 50
+    edges, costs = np.stack([np.zeros(n - 1, dtype=int), np.arange(1, n)], axis=1), rng.normal(size=n - 1)
+    packer = CyclePacker(GraphProblem(edges, costs, n), 100)
+    attractive = np.flatnonzero(packer.residual > 0)
+    starts, ends, numbers = by_node(packer.pairs[attractive], n)
+    paths, amounts = np.full((4, 3), -1, dtype=np.int32), np.empty(4, dtype=np.float32)
+    arcs = Arcs(starts, ends, attractive[numbers])
+    assert pack_cycles(packer.pairs, packer.residual, arcs, 0, paths, amounts, 1) == (n - 1, 0)
+
+
+def test_a_search_that_finds_nothing_adds_no_triangles(monkeypatch):
+    monkeypatch.setattr(CyclePacker, "_triangulate", None)
+    edges, costs = [[0, 1], [1, 2], [2, 3]], [1.0, -1.0, 1.0]
+    assert CyclePacker(GraphProblem(edges, costs), 100).pack(lambda: False) == 0

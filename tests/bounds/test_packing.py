@@ -7,7 +7,7 @@ from reference import certified_sum, cost_matrix
 
 from clusterfug import DenseProblem
 from clusterfug.bounds.ascent import ascend, incidence
-from clusterfug.bounds.packing import TrianglePacker
+from clusterfug.bounds.packing import TrianglePacker, scaled_costs
 from clusterfug.bounds.triangles import merged
 
 
@@ -71,3 +71,10 @@ def test_a_full_output_array_leaves_no_conflict_behind(rng, monkeypatch):
     packer = TrianglePacker(DenseProblem(conflicting(rng, 20), 0.3), 10_000)
     assert packer.pack(never) > 0
     assert packer.pack(never) == 0
+
+
+def test_products_below_the_smallest_numbers_warn_of_nothing(rng):
+    problem = DenseProblem(rng.normal(size=(6, 3)), 0.3, sample_weight=np.full(6, 1e-160))
+    costs, unit = scaled_costs(problem)
+    assert np.isfinite(costs).all()
+    assert 0 <= unit < 1e-300

@@ -107,3 +107,15 @@ def test_nodes_without_edges_stay_alone(algorithm):
     assert np.count_nonzero(result.labels == result.labels[5]) == 1
     assert result.n_clusters == result.trace[-1].n_clusters == int(result.labels.max()) + 1
     assert result.inside == GraphProblem(edges, costs, 6).inside(result.labels)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.float32])
+def test_duplicate_entries_of_sparse_matrices_add_in_float64(dtype):
+    cost = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 0.1
+    matrix = sparse.coo_array((np.array([cost, cost], dtype), ([0, 0], [1, 1])), shape=(2, 2))
+    assert GraphProblem(matrix).costs.tolist() == [2 * float(dtype(cost))]
+
+
+def test_masked_edges_are_refused():
+    with pytest.raises(TypeError, match="edges is a masked array"):
+        multicut(np.ma.masked_array([[0, 1], [1, 2]], [[0, 0], [1, 1]]), [1.0, 1.0])

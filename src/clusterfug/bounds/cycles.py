@@ -52,7 +52,8 @@ class CyclePacker(Packer):
                 paths = np.full((min(room, _CYCLES_PER_CALL), longest + 1), -1, dtype=np.int32)
                 amounts = np.empty(len(paths), dtype=np.float32)
                 at, found = pack_cycles(self.pairs, self.residual, arcs, at, paths, amounts, _WORK)
-                cycles.append((paths[:found], amounts[:found]))
+                if found:
+                    cycles.append((paths[:found], amounts[:found]))
                 gain += float(amounts[:found].sum(dtype=np.float64))
                 room -= found * (longest - 1)
         for paths, amounts in cycles:
@@ -100,7 +101,8 @@ def pack_cycles(
     count = search = 0
     while at < pairs.shape[0] and work > 0:
         u, v = pairs[at]
-        if residual[at] >= 0 or arcs.starts[u] == arcs.starts[u + 1]:
+        has_arcs = arcs.starts[u] < arcs.starts[u + 1] and arcs.starts[v] < arcs.starts[v + 1]
+        if residual[at] >= 0 or not has_arcs:
             at += 1
             continue
         if count == paths.shape[0]:

@@ -117,7 +117,7 @@ def scaled_costs(problem: DenseProblem) -> tuple[Floats, float]:
     for rows in parts:
         mirror(costs, rows.start, rows.stop)
     np.fill_diagonal(costs, 0.0)
-    return costs, float(1.0 / (by[0] * by[1]))
+    return costs, float(1.0 / by[0]) * float(1.0 / by[1])
 
 
 def _limits(mean: float, total: float, max_triangles: int) -> list[tuple[float, float]]:

@@ -32,8 +32,8 @@ from clusterfug.result import MERGE
 
 _WORK_PER_CALL = 100_000_000  # multiplications per kernel call: a fraction of a second
 _WORK_PER_ARC = 200  # what an arc of a contracted pair takes beside its cost, in multiplications
-#: Arcs per merge, on average, at which contraction with a budget ends. Equal items have the same partners, so
-#: most arcs enter a few nodes, and every merge would have to look at n of them.
+#: Arcs per merge, on average, at which contraction with a budget ends. Equal items have the same partners,
+#: so most arcs enter a few nodes, and every merge would have to look at n of them.
 _MAX_ARCS_PER_MERGE = 1000
 
 # Bits of FeatureContraction.marked: whether a node is the head or the tail of an arc of a contracted pair.

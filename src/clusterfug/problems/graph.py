@@ -242,7 +242,7 @@ def as_graph(edges: Any, costs: Any, n_nodes: int | None) -> GraphProblem:
 
 def _checked_edges(edges: Any) -> NDArray[np.int64]:
     """Edges as an int64 array of shape (m, 2), without negative nodes and loops."""
-    edges = np.asarray(edges)
+    edges = np.asarray(checks.as_array("edges", checks.unmasked("edges", edges)))
     if edges.size == 0:
         edges = edges.reshape(0, 2).astype(np.int64)
     if edges.dtype.kind not in "iu":
@@ -313,9 +313,9 @@ def _pairs_of_matrix(
             matrix.check_format(full_check=True)  # compiled code of scipy trusts indices
         except ValueError as error:
             raise ValueError(f"the sparse matrix is broken: {error}") from None
-    matrix = matrix.tocsr()  # sums duplicate entries
+    matrix = matrix.tocoo()
     checks.numeric("the sparse matrix", matrix.data)
-    matrix = matrix.astype(np.float64)
+    matrix = matrix.astype(np.float64).tocsr()  # sums duplicate entries, which integers may overflow
     coo = matrix.tocoo()
     rows, columns = (np.asarray(x, dtype=np.int64) for x in (coo.row, coo.col))
     stored = coo.data != 0
