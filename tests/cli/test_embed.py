@@ -7,6 +7,7 @@ import sys
 from unittest.mock import Mock
 
 import numpy as np
+import onnx
 import pytest
 from makers import CONVOLUTION, CONVOLUTION_WEIGHTS, interrupt_at, save_encoder, save_images, save_onnx
 from PIL import Image
@@ -171,6 +172,13 @@ def models(tmp_path, model):
     )
     save_onnx(tmp_path / "one.onnx", [("Size", ["images"], ["n"]), *pool], {"images": free}, out)
     (tmp_path / "bad.onnx").write_text("not a model")
+    for name in ("new", "silent"):
+        changed = onnx.load(model)
+        if name == "new":
+            changed.ir_version = 99
+        else:
+            changed.graph.ClearField("output")
+        onnx.save(changed, tmp_path / f"{name}.onnx")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +189,10 @@ def models(tmp_path, model):
         (["empty", "encoder.onnx"], "empty has no images: their names must end in .jpg, .jpeg"),
         (["broken", "encoder.onnx"], "none of the 2 images can be embedded; 1.jpg: not an image"),
         (["images", "none.onnx"], "none.onnx does not exist"),
-        (["images", "bad.onnx"], "bad.onnx is not an ONNX model that can be run: Load model from"),
+        (["images", "bad.onnx"], "bad.onnx is not an ONNX model that can be run: Protobuf parsing failed."),
+        (["images", "new.onnx"], "new.onnx is not an ONNX model that can be run: Unsupported model IR"),
+        (["images", "silent.onnx"], "silent.onnx has no outputs: name a tensor inside it with --layer"),
+        (["images", "silent.onnx", "--layer", "x"], "silent.onnx has no layer 'x': its outputs are none;"),
         (["images", "images"], "images is a folder, not a file"),
         (["images", "grey.onnx"], "grey.onnx takes images of 1 channels: it must take 3 (RGB)"),
         (["images", "wide.onnx"], "wide.onnx takes images of 256 x 128: they must be square"),
@@ -193,6 +204,11 @@ def models(tmp_path, model):
         (["images", "encoder.onnx", "--size", "0"], "size must be at least 1, not 0"),
         (["images", "encoder.onnx", "--size", "big"], "Invalid value for '--size'"),
         (["images", "encoder.onnx", "--resize", "200"], "resize must be at least the size, 224, not 200"),
+        (
+            ["images", "encoder.onnx", "--resize", "10000000"],
+            "--resize must be at most 16384, not 10000000",
+        ),
+        (["images", "encoder.onnx", "--size", "10000000"], "--size must be at most 16384, not 10000000"),
         (["images", "encoder.onnx", "--batch", "0"], "batch must be at least 1, not 0"),
         (["images", "encoder.onnx", "--mean", "0.5"], "mean must be three numbers between 0 and 1"),
         (["images", "encoder.onnx", "--mean", "a,b,c"], "--mean must be R,G,B (0.5,0.5,0.5), not 'a,b,c'"),

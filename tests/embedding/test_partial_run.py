@@ -1,6 +1,7 @@
 """An interrupted run is resumed, and ends with the same bytes."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -185,3 +186,24 @@ def test_two_runs_do_not_write_one_output(folder, model, tmp_path):
     np.testing.assert_allclose(
         np.load(tmp_path / "x.npy"), convolution_features(folder, CONVOLUTION_WEIGHTS, 16, 18), rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("name", ["rows.npy", "progress.json"])
+def test_a_pipe_is_no_unfinished_run(folder, model, tmp_path, name):
+    (tmp_path / "x.npy.partial").mkdir()
+    os.mkfifo(tmp_path / "x.npy.partial" / name)
+    with pytest.raises(ValueError, match=rf"{name} is (damaged: start over|not a regular file)"):
+        embed(folder, model, tmp_path / "x.npy", size=16)
+
+
+def test_the_last_header_is_on_the_disk_before_the_output_appears(folder, model, tmp_path, monkeypatch):
+    sizes, fsync = [], os.fsync
+
+    def kept(handle):
+        fsync(handle)
+        if os.path.samestat(os.fstat(handle), os.stat(tmp_path / "x.npy.partial" / "rows.npy")):
+            sizes.append(np.load(tmp_path / "x.npy.partial" / "rows.npy").shape)
+
+    monkeypatch.setattr(os, "fsync", kept)
+    embed(folder, model, tmp_path / "x.npy", size=16, batch=5)
+    assert sizes[-1] == (10, 5)

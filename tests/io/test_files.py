@@ -1,6 +1,11 @@
 """Files: what is written is read back to the same bits, and broken files are named in one line."""
 
+import io
+import os
+import struct
 import sys
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from clusterfug.io.files import Features, check_writable, read, read_features, write_instance
+from clusterfug.io.files import (
+    Features,
+    check_writable,
+    complete,
+    read,
+    read_archive,
+    read_features,
+    write_instance,
+)
 from clusterfug.problems.graph import GraphProblem
 
 ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".csv", ".parquet", ".txt")
@@ -187,3 +200,97 @@ def test_unwritable_outputs_are_found_out_first(tmp_path):
         check_writable(tmp_path / "x.npy", (".npy",))
     with pytest.raises(OSError, match=r"cannot write .*x\.npy"):
         check_writable(type(tmp_path)("/proc/x.npy"), (".npy",))
+
+
+def test_a_graph_whose_nodes_are_numbered_with_gaps_takes_no_memory(tmp_path):
+    message = r" has 2 edges and names node {}: nodes are numbered 0, 1, \.\.\."
+    path = tmp_path / "g.txt"
+    path.write_text("MULTICUT\n0 1 2\n1 300000000 -1\n")
+    with pytest.raises(ValueError, match=r"g\.txt" + message.format(300000000)):
+        read(path)
+    path.write_text("MULTICUT\n0 1 2\n1 1000000 -1\n")
+    assert read(path).n == 1_000_001
+    for n in (10**12, 2**62):
+        matrix = sparse.coo_array(([1.0, 2.0], ([0, 1], [1, 2])), shape=(n, n))
+        sparse.save_npz(tmp_path / "g.npz", matrix)
+        with pytest.raises(ValueError, match=r"g\.npz" + message.format(n - 1)):
+            read(tmp_path / "g.npz")
+
+
+def test_what_is_no_regular_file_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(ValueError, match=r"x\.csv is not a regular file: write it to a file first"):
+        read(tmp_path / "x.csv")
+
+
+def test_other_members_of_an_archive_are_not_read(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, features=np.eye(2), names=np.array([{"a": 1}, None]))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("README.txt", "about these features")
+    np.testing.assert_array_equal(read(path).array, np.eye(2))
+    assert list(read_archive(path, ("features", "README.txt"))) == ["features"]
+
+
+def test_names_of_fields_in_an_archive_may_be_unicode(tmp_path):
+    path = tmp_path / "x.npz"
+    content = io.BytesIO()
+    np.lib.format.write_array(content, np.zeros(2, [("\u03b1", "f4")]), version=(3, 0))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("v3.npy", content.getvalue())
+    assert read_archive(path)["v3"].dtype.names == ("\u03b1",)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': x, 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2,",
+        "{'descr': 5, 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': 2}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2,)}" + " " * 20_000,
+    ],
+)
+@pytest.mark.parametrize("ending", [".npy", ".npz"])
+def test_of_a_damaged_header_nothing_is_repeated(tmp_path, header, ending):
+    path = tmp_path / f"x{ending}"
+    content = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(16)
+    if ending == ".npy":
+        path.write_bytes(content)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("features.npy", content)
+    with pytest.raises(
+        ValueError, match=rf"x{ending} is broken: damaged, cut short, or not a {ending} file$"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+@pytest.mark.parametrize(
+    "text", ["a,b\n1,2\n", "MULTICUT\n0 1 1\n", "FACTORIZED COMPLETE MULTICUT\n0.4\n1 1\n2\n"]
+)
+def test_utf_16_is_named(tmp_path, encoding, text):
+    path = tmp_path / ("x.csv" if text[0] == "a" else "x.txt")
+    path.write_bytes((text if encoding == "utf-16" else "\ufeff" + text).encode(encoding))
+    with pytest.raises(ValueError, match=r"x\.\w+ is UTF-16 text: save it as UTF-8"):
+        read(path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no file that cannot be read")
+@pytest.mark.parametrize("ending", [".npy", ".csv", ".txt", ".npz"])
+def test_an_error_of_the_disk_names_the_file(tmp_path, ending):
+    path = tmp_path / f"x{ending}"
+    path.symlink_to("/proc/self/mem")
+    with pytest.raises(OSError, match=rf"x{ending} cannot be read: Input/output error"):
+        read(path)
+
+
+def test_a_file_is_on_the_disk_before_it_appears(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(os, "fsync", lambda _: calls.append("fsync"))
+    replace = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda *paths: calls.append("replace") or replace(*paths))
+    with complete(tmp_path / "x.txt") as part:
+        part.write_text("x")
+    assert calls == ["fsync", "replace"]

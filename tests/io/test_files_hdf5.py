@@ -55,3 +55,52 @@ def test_broken_hdf5(tmp_path):
         with pytest.raises(ValueError, match=r"x\.h5 is broken: ") as caught:
             read(path)
         assert "\n" not in str(caught.value)
+
+
+def test_only_numbers_in_the_file_itself_are_read(tmp_path):
+    """A virtual dataset may refer to itself, and external storage may be any file."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5"
+    for source in (".", "missing.h5"):
+        layout = h5py.VirtualLayout(shape=(4, 4), dtype="f4")
+        layout[:] = h5py.VirtualSource(source, "features", shape=(4, 4))
+        with h5py.File(path, "w") as file:
+            file.create_virtual_dataset("features", layout)
+        with pytest.raises(
+            ValueError, match=r"x\.h5: 'features' takes its numbers from other files: write"
+        ):
+            read(path)
+    (tmp_path / "secret").write_bytes(bytes(64))
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", shape=(4, 4), dtype="f4", external=[(tmp_path / "secret", 0, 64)])
+    with pytest.raises(ValueError, match=r"x\.h5: 'X' takes its numbers from other files"):
+        read(path)
+
+
+@pytest.mark.parametrize("chunks", [None, (20, 50)])
+def test_numbers_that_were_never_written_take_no_memory(tmp_path, chunks):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("features", shape=(50, 100), dtype="f4", chunks=chunks)
+    with pytest.raises(ValueError, match=r"x\.h5: parts of 'features' were never written"):
+        read(path)
+    with h5py.File(path, "r+") as file:
+        file["features"][:20] = 1
+    if chunks is not None:
+        with pytest.raises(ValueError, match="parts of 'features' were never written"):
+            read(path)
+    with h5py.File(path, "r+") as file:
+        file["features"][20:] = 1
+    np.testing.assert_array_equal(read(path).array, np.ones((50, 100)))
+
+
+def test_a_small_dataset_beside_its_description_is_read(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        compact.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((2, 2))
+        dataset = h5py.h5d.create(file.id, b"features", h5py.h5t.NATIVE_DOUBLE, space, compact)
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.eye(2))
+    np.testing.assert_array_equal(read(tmp_path / "x.h5").array, np.eye(2))

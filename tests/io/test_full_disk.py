@@ -8,6 +8,7 @@ import pytest
 from makers import limited_file_size, memory_for, mixture, names_in
 
 from clusterfug.execution.sharded import source
+from clusterfug.io.files import Features, write_instance
 from clusterfug.io.labels import write_labels
 
 
@@ -57,3 +58,14 @@ def test_the_command_ends_with_one_line_on_a_full_disk(tmp_path, rng, checkpoint
     assert set(names_in(tmp_path)) <= {"x.npy", "c"}
     if checkpoint:
         assert not any(name.startswith(".") for name in names_in(tmp_path / "c"))
+
+
+def test_features_are_written_completely_or_not_at_all(tmp_path, rng):
+    for ending in (".npy", ".npz", ".h5", ".csv", ".parquet", ".txt"):
+        for size in (10, 1500, 4000, 12_700):
+            with (
+                limited_file_size(size),
+                pytest.raises(OSError, match=rf"^cannot write .*/x{ending}: File too large$"),
+            ):
+                write_instance(tmp_path / f"x{ending}", Features(rng.random((200, 8))), 0.0)
+            assert names_in(tmp_path) == []

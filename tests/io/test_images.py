@@ -1,12 +1,15 @@
 """Images are found, read and labelled."""
 
+import os
 import re
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from clusterfug.io.images import find_images, labels_of_images, read_image
+from clusterfug.io.images import find_images, labels_of_images, pixels_or_reason, read_image
+from clusterfug.segmentation.pictures import read_picture
 
 
 def test_without_resampling_the_pixels_are_the_image(tmp_path, rng):
@@ -113,3 +116,29 @@ def test_bad_label_files_are_errors(tmp_path, content, message):
     (tmp_path / "labels.txt").write_text(content)
     with pytest.raises(ValueError, match=re.escape(message)):
         labels_of_images(tmp_path / "labels.txt", ["1.png", "b/a.png", "c/a.png"])
+
+
+def test_a_pipe_is_no_image(tmp_path):
+    os.mkfifo(tmp_path / "a.png")
+    assert pixels_or_reason(tmp_path, 8, 8, "a.png") == "not a regular file"
+
+
+def test_of_a_picture_that_is_too_large_the_limit_is_said(tmp_path, monkeypatch):
+    Image.new("RGB", (60, 50)).save(tmp_path / "a.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1200)
+    message = "too large: pictures may have up to 2,400 pixels"
+    assert pixels_or_reason(tmp_path, 8, 8, "a.png") == message
+    with pytest.raises(ValueError, match=rf"a\.png cannot be read: {message}$"):
+        read_picture(tmp_path / "a.png")
+
+
+def test_too_little_memory_for_an_image_names_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("clusterfug.io.images.read_image", Mock(side_effect=MemoryError))
+    with pytest.raises(MemoryError, match=r"a\.png needs more memory than there is: use a smaller resize"):
+        pixels_or_reason(tmp_path, 8, 8, "a.png")
+
+
+def test_labels_of_images_in_utf_16_are_named(tmp_path):
+    (tmp_path / "labels.txt").write_text("1.png 1\n", encoding="utf-16")
+    with pytest.raises(ValueError, match=r"labels\.txt is UTF-16 text: save it as UTF-8"):
+        labels_of_images(tmp_path / "labels.txt", ["1.png"])

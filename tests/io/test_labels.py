@@ -125,3 +125,8 @@ def test_nothing_is_left_when_writing_fails(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write_labels(tmp_path / "l.npy", np.arange(3))
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("l.npy", b"before")]
+
+
+def test_labels_beside_other_members_of_an_archive(tmp_path):
+    np.savez(tmp_path / "l.npz", labels=np.arange(3), names=np.array([{"a": 1}]))
+    assert read_labels(tmp_path / "l.npz").tolist() == [0, 1, 2]

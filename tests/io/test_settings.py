@@ -36,3 +36,28 @@ def test_costs_that_are_not_selected_are_no_settings():
     settings["cost_model"] = {"name": "auto", "n_neighbors": None}
     with pytest.raises(ValueError, match="auto costs are not selected yet"):
         LabelSettings.from_json(json.dumps(settings)).costs()
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "1" + 400 * "0"])
+@pytest.mark.parametrize("name", ["objective", "inside", "strictness"])
+def test_numbers_that_are_not_finite_are_no_settings(name, number):
+    settings = json.loads(settings_of(dense_multicut(X)).to_json())
+    (settings["cost_model"] if name == "strictness" else settings)[name] = 0.125
+    described = json.dumps(settings).replace("0.125", number)
+    with pytest.raises(ValueError, match=rf"^{name} is (nan|inf|1000000)"):
+        LabelSettings.from_json(described)
+
+
+@pytest.mark.parametrize("parameters", [{"name": "local", "zzz": 1}, {"name": "threshold"}])
+def test_other_parameters_of_a_cost_model_are_said_in_a_sentence(parameters):
+    settings = json.loads(settings_of(dense_multicut(X)).to_json()) | {"cost_model": parameters}
+    message = rf"cannot be read \({parameters['name']} has other parameters\): give --threshold"
+    with pytest.raises(ValueError, match=message):
+        LabelSettings.from_json(json.dumps(settings)).costs()
+
+
+def test_an_option_does_not_hide_that_the_cost_model_has_other_parameters():
+    settings = json.loads(settings_of(dense_multicut(X)).to_json())
+    settings["cost_model"] = {"name": "local", "strictness": 0.5, "zzz": 1}
+    with pytest.raises(ValueError, match="local has other parameters"):
+        LabelSettings.from_json(json.dumps(settings)).costs(strictness=0.6)

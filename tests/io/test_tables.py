@@ -1,5 +1,7 @@
 """Tables in Parquet, Arrow and Feather files: any rows of them, and errors that name the file."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from makers import table_of, write_table
@@ -96,3 +98,35 @@ def test_a_broken_file_is_named_in_one_line(rng, tmp_path, ending, content):
         dense_multicut(path, 0.4, memory_limit=1)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_columns_of_the_same_name_are_named(tmp_path, ending):
+    path = tmp_path / f"x{ending}"
+    write_table(pyarrow.Table.from_arrays([pyarrow.array([1.0])] * 3, ["a", "b", "a"]), path)
+    with pytest.raises(ValueError, match=r"x\.\w+ has several columns named 'a': rename or remove"):
+        tables.Table(path)
+
+
+@pytest.mark.parametrize("ending", [".arrow", ".feather"])
+def test_damaged_names_of_columns_are_named(tmp_path, ending):
+    path = tmp_path / f"x{ending}"
+    write_table(pyarrow.table({"column": [1.0, 2.0]}), path, compression="uncompressed")
+    path.write_bytes(path.read_bytes().replace(b"column", b"\xfe\xff\xfe\xff\xfe\xff"))
+    with pytest.raises(ValueError, match=r"x\.\w+ is broken: damaged, cut short, or not a \.\w+ file"):
+        tables.Table(path)
+
+
+def test_damaged_groups_of_rows_are_named(tmp_path, monkeypatch):
+    path = tmp_path / "x.parquet"
+    write_table(pyarrow.table({"a": [1.0, 2.0]}), path)
+    table = tables.Table(path)
+    monkeypatch.setattr(tables.Table, "_batches", lambda *_: iter(()))
+    with pytest.raises(ValueError, match=r"x\.parquet is broken: damaged, cut short"):
+        table.read()
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "num_row_groups", 1)
+    group = SimpleNamespace(num_rows=-3)
+    metadata = SimpleNamespace(row_group=lambda _: group)
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "metadata", metadata)
+    with pytest.raises(ValueError, match=r"x\.parquet is broken: damaged, cut short"):
+        tables.Table(path)

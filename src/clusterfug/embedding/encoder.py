@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.execution.threads import cores
 from clusterfug.io.broken import reason
+from clusterfug.io.images import MAX_SIDE
 
 _INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+
+#: What precedes the words of onnxruntime: a code, what it was doing, a line and a function of its source.
+_PREFIXES = r" : | failed:|\.(?:cc|h):\d+ [^(]*\([^)]*\) (?:const )?"
 
 
 class Encoder:
@@ -48,6 +52,8 @@ class Encoder:
         if isinstance(channels, int) and channels != 3:
             raise ValueError(f"{model} takes images of {channels} channels: it must take 3 (RGB)")
         self.size = self._fixed("size", size, sides, 224)
+        if self.size > MAX_SIDE:
+            raise ValueError(f"size must be at most {MAX_SIDE}, not {self.size}")
         self.batch = self._fixed("batch", batch, shape[:1], 32)
         self._padded = isinstance(shape[0], int)
         self.d = self(np.zeros((min(self.batch, 2), self.size, self.size, 3), np.uint8)).shape[1]
@@ -79,7 +85,7 @@ class Encoder:
             [values] = self._session.run([self.layer], {self._input.name: images})
         except Exception as error:
             what = f"{len(images)} images of {self.size} x {self.size}"
-            raise ValueError(f"{self._model} fails on {what}: {reason(error, ' : ')}") from error
+            raise ValueError(f"{self._model} fails on {what}: {_words(error)}") from error
         return self._pooled(np.asarray(values), len(images))[: len(pixels)]
 
     def _pooled(self, values: NDArray[Any], n: int) -> NDArray[Any]:
@@ -113,17 +119,25 @@ def _session(model: Path, layer: str | None) -> Any:
     try:
         session = load(str(model))
     except Exception as error:
-        raise ValueError(f"{model} is not an ONNX model that can be run: {reason(error, ' : ')}") from error
+        raise ValueError(f"{model} is not an ONNX model that can be run: {_words(error)}") from error
     outputs = [each.name for each in session.get_outputs()]
+    if layer is None and not outputs:
+        raise ValueError(f"{model} has no outputs: name a tensor inside it with --layer")
     if layer is None or layer in outputs:
         return session
     try:
         return load(model.read_bytes() + _as_output(layer))
     except Exception:
         raise ValueError(
-            f"{model} has no layer {layer!r}: its outputs are {', '.join(outputs)}; "
+            f"{model} has no layer {layer!r}: its outputs are {', '.join(outputs) or 'none'}; "
             "other layers go by the name of their tensor"
         ) from None
+
+
+def _words(error: Exception) -> str:
+    """Return what onnxruntime says, without codes and the place in its source."""
+    words = reason(error, _PREFIXES)
+    return "it is damaged, or of an unknown kind" if "::" in words else words
 
 
 def _as_output(tensor: str) -> bytes:

@@ -32,6 +32,7 @@ class PartialRun:
         self._rows, self._progress = self._folder / "rows.npy", self._folder / "progress.json"
         self._folder.mkdir(exist_ok=True)
         self._rows.touch()
+        files.check_readable(self._rows)
         self._file = self._rows.open("r+b")
         try:
             files.lock(self._file, f"another run is writing {self._output}: wait until it has ended")
@@ -52,8 +53,7 @@ class PartialRun:
         data = np.ascontiguousarray(rows).tobytes()
         self._file.write(data)
         self._digest.update(data)
-        self._file.flush()
-        os.fsync(self._file.fileno())  # before progress.json counts them
+        self._sync()  # before progress.json counts them
         self.done += len(rows) + len(skipped)
         self.skipped |= skipped
         state = {"settings": self._settings, "done": self.done, "skipped": self.skipped}
@@ -63,9 +63,15 @@ class PartialRun:
     def finish(self) -> None:
         """Turn the stored rows into the output."""
         self._write_header()
+        self._sync()
         self._file.close()
         self._rows.replace(self._output)
         self.remove()
+
+    def _sync(self) -> None:
+        """Have the system write the rows to the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
 
     def remove(self) -> None:
         self._file.close()
@@ -77,6 +83,8 @@ class PartialRun:
     def _resume(self) -> None:
         """Load the progress of an earlier run, if there is one; other settings are an error."""
         try:
+            if self._progress.exists():
+                files.check_readable(self._progress)
             state = dict(json.loads(self._progress.read_text(encoding="utf-8")))
             checksum, settings = str(state.pop("checksum")), dict(state["settings"])
         except FileNotFoundError:

@@ -25,6 +25,7 @@ from clusterfug.embedding.partial_run import PartialRun
 from clusterfug.execution.threads import cores
 from clusterfug.io import files
 from clusterfug.io.images import (
+    MAX_SIDE,
     beside,
     class_folders,
     find_images,
@@ -78,7 +79,7 @@ def embed(
     model : .onnx file with one input, a batch of RGB images.
     output : .npy file to write. The files beside it have the same name with other endings.
     size : side of the square that the encoder sees, in pixels. Default: that of the model, or 224.
-    resize : length of the shorter side before the square is cut out. Default: 8/7 of `size`.
+    resize : length of the shorter side before the square is cut out, up to 16,384. Default: 8/7 `size`.
     mean, std : per channel (red, green, blue), for pixels from 0 to 1: subtracted, then divided by.
     layer : name of an output of the model, or of a tensor inside it. Default: the first output.
     batch : images per batch. Default: that of the model, or 32.
@@ -93,6 +94,8 @@ def embed(
     callback = callback or (lambda *_: None)
     require_extras()
     checks.one_of("dtype", dtype, DTYPES)
+    if resize is not None and checks.count("resize", resize) > MAX_SIDE:
+        raise ValueError(f"resize must be at most {MAX_SIDE}, not {checks.shown(resize)}")
     files.check_readable(model)
     inputs = (model,) if labels is None else (model, Path(labels))
     files.check_writable(output, (".npy",), inputs)
@@ -102,7 +105,7 @@ def embed(
     folder, names = find_images(images)
     known = class_folders(names) if labels is None else labels_of_images(Path(labels), names)
     encoder = Encoder(model, size, mean, std, layer, batch)
-    resize = round(encoder.size * 8 / 7) if resize is None else checks.count("resize", resize)
+    resize = min(round(encoder.size * 8 / 7), MAX_SIDE) if resize is None else resize
     if resize < encoder.size:
         raise ValueError(f"resize must be at least the size, {encoder.size}, not {resize}")
     weights = model.with_name(f"{model.name}.data")  # exporters store large weights there

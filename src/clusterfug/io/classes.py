@@ -55,7 +55,7 @@ def _read_names(path: Path) -> list[str]:
 
 
 def _read_rows(path: Path) -> list[list[str]]:
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+    with text.opened(path, newline="") as file:
         if path.suffix.lower() == ".txt":
             return [[line.strip()] for line in file]
         try:

@@ -6,6 +6,7 @@ Graphs: .npz as scipy saves a sparse matrix, and the text format MULTICUT. Label
 Output appears under its name only when it is complete.
 """
 
+import io
 import math
 import os
 import shutil
@@ -13,7 +14,7 @@ import tempfile
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ HDF5_ENDINGS = (".h5", ".hdf5")
 FEATURE_ENDINGS = (".npy", ".npz", *HDF5_ENDINGS, ".csv", ".parquet", ".txt")
 READ_ENDINGS = (*FEATURE_ENDINGS[:-1], *tables.ENDINGS[1:])
 GRAPH_ENDINGS = (".txt", ".npz")
+#: A graph in a file has at most so many nodes, which all take memory, whether they have edges or not.
+MAX_NODES, MAX_NODES_PER_EDGE = 10**6, 10**3
 
 
 class Features(NamedTuple):
@@ -59,14 +62,21 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
     if header == text.FACTORIZED:
         return Features(*text.read_factorized(path, dtype))
     if header == text.GRAPH:
-        return _graph(path, *text.read_graph(path))
+        edges, costs = text.read_graph(path)
+        return _graph(path, int(edges.max()) + 1, len(edges), edges, costs)
     raise ValueError(
         f"{path} has an unknown format: use {', '.join(READ_ENDINGS)}, or a text file "
         f"that starts with {text.FACTORIZED!r} or {text.GRAPH!r}"
     )
 
 
-def _graph(path: Path, *edges: Any) -> GraphProblem:
+def _graph(path: Path, n: int, m: int, *edges: Any) -> GraphProblem:
+    """Return the graph of n nodes and m edges in a file."""
+    if n > MAX_NODES + MAX_NODES_PER_EDGE * m:
+        raise ValueError(
+            f"{path} has {m:,} edges and names node {n - 1}: nodes are numbered 0, 1, ...; "
+            "leave out numbers without edges"
+        )
     try:
         return GraphProblem(*edges)
     except (ValueError, TypeError) as error:
@@ -103,8 +113,10 @@ def write_instance(path: Path, instance: Instance, threshold: float) -> None:
             with part.open("wb") as binary:
                 np.savez(binary, features=array)
         elif ending in HDF5_ENDINGS:
-            with _require_h5py().File(part, "w") as hdf5:
+            content = io.BytesIO()  # on a full disk, HDF5 could end the process
+            with _require_h5py().File(content, "w") as hdf5:
                 hdf5.create_dataset("features", data=array)
+            part.write_bytes(content.getbuffer())
         elif ending == ".csv":
             header = ",".join(f"f{p}" for p in range(array.shape[1]))
             np.savetxt(part, array, text.format_of(array.dtype), ",", header=header, comments="")
@@ -128,8 +140,12 @@ def check_readable(path: Path) -> None:
         raise FileNotFoundError(f"{path} does not exist")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a file")
+    if not path.is_file():  # a pipe could be read only once
+        raise ValueError(f"{path} is not a regular file: write it to a file first")
     if not os.access(path, os.R_OK):
         raise PermissionError(f"{path} may not be read: check its permissions")
+    with broken_is_named(path), path.open("rb") as file:
+        file.read(1)
     _require_extra(path.suffix.lower())
 
 
@@ -156,13 +172,18 @@ def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...
 
 @contextmanager
 def complete(path: Path) -> Any:
-    """Yield a path to write to, which replaces `path` when all is written, or is deleted on an error."""
+    """Yield a path to write to, which replaces `path` when all is written, or is deleted on an error.
+
+    What is written is on the disk before it appears under its name, so a power failure leaves all or none.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)
     part = Path(name)
     try:
         with _named(path):
             yield part
+            with part.open("r+b") as file:
+                os.fsync(file.fileno())
         part.chmod(0o666 & ~_umask())
         part.replace(path)
     finally:
@@ -190,7 +211,7 @@ def _named(path: Path) -> Any:
     except OSError as error:
         if error.errno is None or error.filename is not None:
             raise
-        raise OSError(f"cannot write {path}: {error.strerror}") from error
+        raise OSError(f"cannot write {path}: {os.strerror(error.errno)}") from error
 
 
 def _umask() -> int:
@@ -211,7 +232,7 @@ def lock(file: Any, message: str) -> None:
 
 
 def read_npy(path: Path) -> NDArray[Any]:
-    with path.open("rb") as file:
+    with broken_is_named(path), path.open("rb") as file:
         if file.read(6) != b"\x93NUMPY":
             raise ValueError(f"{path} is not a .npy file")
     with broken_is_named(path):
@@ -223,38 +244,37 @@ def read_archive(path: Path, wanted: tuple[str, ...] | None = None) -> dict[str,
     check_readable(path)
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is not a .npz file")
-    # The file is opened here, since np.load leaves one open that it cannot read.
-    with broken_is_named(path), path.open("rb") as file:
-        _check_sizes(file)
+    with broken_is_named(path), zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        return {name: _read_member(archive, name) for name in names if wanted is None or name in wanted}
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Return an array of a .npz file. Memory is allocated only if it is as large as it announces."""
+    entry = archive.getinfo(f"{name}.npy")
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        # Versions 2 and 3 differ in the encoding of the names of fields.
+        shape, _, dtype = (
+            np.lib.format.read_array_header_1_0(file)
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0(file)
+        )
+        size = file.tell() + math.prod(shape) * dtype.itemsize
+        if size != entry.file_size and not dtype.hasobject:
+            raise ValueError("an array has another size than it announces")
         file.seek(0)
-        with np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files if wanted is None or name in wanted}
-
-
-def _check_sizes(file: BinaryIO) -> None:
-    """Raise an error if an array of a .npz file has another size than it announces.
-
-    Otherwise that much memory would be allocated for it.
-    """
-    readers = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
-    with zipfile.ZipFile(file) as archive:
-        for entry in archive.infolist():
-            with archive.open(entry) as array:
-                major, _ = np.lib.format.read_magic(array)
-                shape, _, dtype = readers[major](array)
-                size = array.tell() + math.prod(shape) * dtype.itemsize
-                if size != entry.file_size and not dtype.hasobject:
-                    raise ValueError(f"{entry.filename} is not as large as it announces")
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def _read_npz(path: Path) -> Instance:
-    arrays = read_archive(path)
+    arrays = read_archive(path, ("features",)) or read_archive(path)
     if {"format", "shape", "data"} <= set(arrays):
         from scipy.sparse import load_npz
 
         with broken_is_named(path):
             matrix = load_npz(path)
-        return _graph(path, matrix)
+        return _graph(path, max(matrix.shape), matrix.data.size, matrix)
     name = _name_of_features(arrays)
     if name is None:
         raise ValueError(
@@ -268,7 +288,7 @@ def _read_hdf5(path: Path) -> NDArray[Any]:
     h5py = _require_h5py()
     if not h5py.is_hdf5(path):
         raise ValueError(f"{path} is not an HDF5 file")
-    datasets: dict[str, Any] = {}  # also those in groups; links to other files are not followed
+    datasets: dict[str, Any] = {}  # also those in groups; other files are not read
 
     def visit(name: str, entry: Any) -> None:
         if isinstance(entry, h5py.Dataset):
@@ -278,11 +298,30 @@ def _read_hdf5(path: Path) -> NDArray[Any]:
         file.visititems(visit)
         name = _name_of_features(datasets)
         if name is not None:
+            _check_stored(path, datasets[name])
             return np.asarray(datasets[name][()])
     raise ValueError(
         f"{path} must hold a dataset named 'features' or exactly one 2-D dataset; "
         f"it holds {', '.join(datasets) or 'nothing'}"
     )
+
+
+def _check_stored(path: Path, dataset: Any) -> None:
+    """Raise an error unless all numbers of an HDF5 dataset are in its file.
+
+    Numbers that were never written take no space in the file, but would take memory.
+    """
+    if dataset.is_virtual or dataset.external:
+        raise ValueError(
+            f"{path}: {dataset.name[1:]!r} takes its numbers from other files: write them into this one"
+        )
+    if dataset.chunks:
+        wanted = math.prod(-(-n // size) for n, size in zip(dataset.shape, dataset.chunks, strict=True))
+        whole = dataset.id.get_num_chunks() >= wanted
+    else:
+        whole = dataset.id.get_storage_size() >= (dataset.size or 0) * dataset.id.get_type().get_size()
+    if not whole:
+        raise ValueError(f"{path}: parts of {dataset.name[1:]!r} were never written: write it again")
 
 
 def _name_of_features(arrays: dict[str, Any]) -> str | None:
@@ -295,7 +334,7 @@ def _name_of_features(arrays: dict[str, Any]) -> str | None:
 
 def read_csv(path: Path, dtype: Any) -> NDArray[Any]:
     """Return the numbers after the header, if any: a first line without numbers, or 0, 1, ..."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+    with text.opened(path) as file:
         first = [field.strip() for field in file.readline().split(",")]
     counted = len(first) > 1 and first == [str(column) for column in range(len(first))]
     named = all(first) and not any(text.is_number(field) for field in first)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.io import files
+from clusterfug.io import files, text
 from clusterfug.io.broken import reason
 from clusterfug.io.classes import numbered
 from clusterfug.io.labels import write_labels
@@ -23,6 +23,8 @@ ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP")
 #: Longer images are cut to this ratio of the sides first: an enlarged copy could exceed the memory.
 MAX_ASPECT_RATIO = 16
+#: Largest side of a square, and of the shorter side of an image it is cut out of, in pixels.
+MAX_SIDE = 1 << 14
 
 
 class ImageLabels(NamedTuple):
@@ -83,7 +85,8 @@ def class_folders(names: list[str]) -> ImageLabels | None:
 def labels_of_images(path: Path, names: list[str]) -> ImageLabels:
     """Return the label of every image from lines `name label`, or one whole number per image in order."""
     files.check_readable(path)
-    content = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    with text.opened(path, errors="surrogateescape") as file:
+        content = file.read()
     lines = [line.strip().rsplit(maxsplit=1) for line in content.split("\n")]
     if not any(lines):
         raise ValueError(f"{path} holds no labels")
@@ -132,10 +135,13 @@ def pixels_or_reason(folder: Path, size: int, resize: int, name: str) -> NDArray
     """Return the pixels of an image, or the reason why it cannot be read, in one line."""
     from PIL import UnidentifiedImageError
 
+    path = folder / name
+    if path.exists() and not path.is_file():
+        return "not a regular file"
     try:
-        return read_image(folder / name, size, resize)
-    except MemoryError:
-        raise
+        return read_image(path, size, resize)
+    except MemoryError as error:
+        raise MemoryError(f"{path} needs more memory than there is: use a smaller resize") from error
     except UnidentifiedImageError:
         return "not an image of a known format"
     except Exception as error:

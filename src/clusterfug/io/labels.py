@@ -30,7 +30,7 @@ def read_column(path: Path) -> NDArray[Any]:
     elif ending in (".npy", ".parquet"):
         array = files.read_features(path).array
     elif ending == ".npz":
-        arrays = files.read_archive(path)
+        arrays = files.read_archive(path, ("labels",)) or files.read_archive(path)
         arrays.pop(SETTINGS_NAME, None)
         if "labels" not in arrays and len(arrays) != 1:
             raise ValueError(f"{path} must hold an array named 'labels' or exactly one array")

@@ -5,6 +5,7 @@
 """
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any
@@ -63,11 +64,11 @@ class LabelSettings:
             if model.needs_selection and not given:
                 raise ValueError(f"{model.name} costs are not selected yet")
         except (TypeError, ValueError) as error:
-            if given:
+            is_unknown = "__init__()" in str(error)  # the dataclass has other fields
+            if given and not is_unknown:
                 raise
-            raise ValueError(
-                f"the costs of the labels cannot be read ({error}): give --threshold"
-            ) from None
+            why = f"{self.cost_model.get('name')} has other parameters" if is_unknown else error
+            raise ValueError(f"the costs of the labels cannot be read ({why}): give --threshold") from None
         return model
 
     def to_json(self) -> str:
@@ -86,9 +87,20 @@ class LabelSettings:
         for name, value in values.items():
             if not isinstance(value, TYPES[name]):
                 raise ValueError(f"{name} is {checks.shown(value)}")
+        for name, value in (values | (values["cost_model"] or {})).items():
+            if not _is_finite(value):
+                raise ValueError(f"{name} is {checks.shown(value)}")
         if values["metric"] is not None:
             Preprocessing(values["metric"])  # raises an error if there is no such metric
         return cls(**values)
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether a JSON value is no number, or one that is finite as a float."""
+    try:
+        return not isinstance(value, int | float) or math.isfinite(value)
+    except OverflowError:  # of an integer
+        return False
 
 
 def settings_of(result: Clustering) -> LabelSettings:

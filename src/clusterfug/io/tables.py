@@ -1,5 +1,6 @@
 """Tables of Apache Arrow: .parquet, .arrow and .feather files to arrays, all rows or a range of them."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,13 @@ class Table:
                 self._file = self._arrow.ipc.open_file(self._arrow.memory_map(str(path)))
                 schema, count = self._file.schema, self._file.num_record_batches
                 self._groups = [self._file.get_batch(at).num_rows for at in range(count)]
+            names = [name for name in schema.names if not name.startswith("__index_level_")]
+            if min(self._groups, default=0) < 0:
+                raise ValueError("a negative number of rows")
         self._schema = schema
-        names = [name for name in schema.names if not name.startswith("__index_level_")]
+        twice = next((name for name, times in Counter(names).items() if times > 1), None)
+        if twice is not None:
+            raise ValueError(f"{path} has several columns named {twice!r}: rename or remove them")
         types = self._arrow.types
         is_vector = (types.is_list, types.is_large_list, types.is_fixed_size_list)
         vectors = [name for name in names if any(test(schema.field(name).type) for test in is_vector)]
@@ -60,7 +66,8 @@ class Table:
         wanted = [int(at) for at in np.flatnonzero((begins < stop) & (ends > start))]
         with broken_is_named(self.path):
             batches = list(self._batches(wanted, start - int(begins[wanted[0]]), stop - start))
-        return self._array(self._arrow.Table.from_batches(batches).select(self._names), start)
+            table = self._arrow.Table.from_batches(batches).select(self._names)
+        return self._array(table, start)
 
     def _batches(self, groups: list[int], skip: int, rows: int) -> Iterator[Any]:
         """Yield `rows` rows of some groups after the first `skip`; a group may be larger than memory."""

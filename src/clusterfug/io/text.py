@@ -14,25 +14,39 @@ d; then one line of d numbers per item. A graph has one line `i j cost` per edge
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from clusterfug.io.broken import broken_is_named
 
 FACTORIZED = "FACTORIZED COMPLETE MULTICUT"
 GRAPH = "MULTICUT"
 
 
+@contextmanager
+def opened(path: Path, errors: str = "replace", newline: str | None = None) -> Iterator[TextIO]:
+    """Open a file of text to read it; errors of the system name it."""
+    with broken_is_named(path), path.open("rb") as binary:
+        if binary.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise ValueError(f"{path} is UTF-16 text: save it as UTF-8")
+        yield TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
+
+
 def read_header(path: Path) -> str:
     """Return the first line of a text instance."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+    with opened(path) as file:
         return file.readline(200).strip()
 
 
 def read_factorized(path: Path, dtype: Any) -> tuple[NDArray[Any], float]:
     """Return features and threshold."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+    with opened(path) as file:
         file.readline()
         threshold = _numbers(path, 2, file.readline(), 1, float)[0]
         n, d = _numbers(path, 3, file.readline(), 2, int)
@@ -68,7 +82,7 @@ def read_table(
     The file is read by NumPy's parser; if that fails, it is read again to name the line.
     """
     try:
-        with path.open(encoding="utf-8-sig", errors="replace") as file, warnings.catch_warnings():
+        with opened(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # files without numbers, reported below
             lines = (line for at, line in enumerate(file) if at >= skip)
             table = np.loadtxt(lines, dtype=dtype, delimiter=delimiter, comments=None, ndmin=2)
@@ -82,7 +96,7 @@ def read_table(
 def _first_fault(path: Path, skip: int, n: int | None, d: int | None, delimiter: str | None) -> str:
     """Return the message that says what is wrong with a table, and in which line."""
     rows = at = 0
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+    with opened(path) as file:
         lines = ((at, line) for at, line in enumerate(file, start=1) if at > skip and line.strip())
         for at, line in lines:
             fields = [field.strip() for field in line.split(delimiter)]

@@ -447,13 +447,45 @@ def test_a_file_of_another_shard_or_another_run_is_damaged(X, options, stopped, 
 @pytest.mark.parametrize(
     "content", ["", "\0\0\0", "[1, 2]", "{", "[" * 100_000], ids=["empty", "zeros", "list", "cut", "deep"]
 )
-def test_broken_settings_are_named_in_one_line(X, options, stopped, content):
+def test_damaged_settings_are_named_and_without_them_the_run_continues(
+    X, options, stopped, solved, content
+):
     path = stopped(among_shards=True) / "run.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match="is broken: start over with another folder") as error:
+    with pytest.raises(ValueError, match="is damaged: delete this file, and the run continues") as error:
         dense_multicut(X, **options)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+    path.unlink()
+    solved.clear()
+    result = dense_multicut(X, **options)
+    again = len(solved)
+    solved.clear()
+    undisturbed = dense_multicut(X, 0.3, memory_limit=options["memory_limit"])
+    np.testing.assert_array_equal(result.labels, undisturbed.labels)
+    assert again < len(solved)
+
+
+def test_without_its_settings_a_checkpoint_is_not_one_of_another_run(X, options, stopped):
+    (stopped(among_shards=True) / "run.json").unlink()
+    with pytest.raises(ValueError, match="is damaged: delete this file, and the work in it is done again"):
+        dense_multicut(X, **(options | {"threshold": 0.2}))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("run.json", "run.json is damaged: delete this file"),
+        ("state.npz", "state.npz is damaged: delete this file"),
+        ("lock", "is no checkpoint, and not empty"),
+    ],
+)
+def test_a_pipe_in_a_checkpoint_is_refused(X, options, stopped, name, message):
+    path = stopped(among_shards=True) / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match=message):
+        dense_multicut(X, **options)
 
 
 @pytest.mark.parametrize(

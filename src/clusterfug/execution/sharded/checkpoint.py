@@ -6,7 +6,6 @@ and the settings of the run, so what is read is what this run has written.
 """
 
 import json
-import os
 import re
 from hashlib import blake2b
 from pathlib import Path
@@ -44,7 +43,7 @@ class Checkpoint:
             return self
         try:
             self._folder.mkdir(exist_ok=True)
-            if any(self._folder.iterdir()) and not (self._folder / _LOCK).exists():
+            if any(self._folder.iterdir()) and not (self._folder / _LOCK).is_file():
                 raise ValueError(f"{self._folder} is no checkpoint, and not empty: give another folder")
             self._lock = (self._folder / _LOCK).open("w")
         except OSError as error:
@@ -70,9 +69,10 @@ class Checkpoint:
                 part.write_text(json.dumps(self._settings), encoding="utf-8")
             return
         try:
+            files.check_readable(path)
             earlier = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError, RecursionError):
-            raise ValueError(f"{path} is broken: start over with another folder") from None
+            raise ValueError(f"{path} is damaged: delete this file, and the run continues") from None
         different = [key for key, value in self._settings.items() if earlier.get(key) != value]
         if different:
             raise ValueError(
@@ -125,8 +125,6 @@ class Checkpoint:
             return
         with files.complete(self._folder / name) as part, part.open("wb") as file:
             np.savez(file, **{_CHECKSUM: np.array(self._checksum(name, values))}, **values)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
 
     def _load(self, name: str, keys: tuple[str, ...]) -> dict[str, NDArray[Any]] | None:
         """Return the values of a file, or None if there is none; a file that is damaged is an error."""
