@@ -200,3 +200,17 @@ def test_huge_numbers_in_a_certificate_prove_nothing_and_warn_of_nothing(rng, na
     huge[:] = 1.7e308
     false = replace(bound, value=0.0, certificate=replace(bound.certificate, **{name: huge}))
     assert not verify_bound(X, false, 0.2)
+
+
+def test_a_bound_that_cannot_be_written_leaves_the_old_file(features, tmp_path, monkeypatch):
+    def full_disk(file, **arrays):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    lower_bound(features, 0.2).save(tmp_path / "bound.npz")
+    old = (tmp_path / "bound.npz").read_bytes()
+    monkeypatch.setattr(np, "savez_compressed", full_disk)
+    with pytest.raises(OSError, match=r"cannot write .*bound\.npz"):
+        lower_bound(features, 0.3).save(tmp_path / "bound.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["bound.npz"]
+    assert (tmp_path / "bound.npz").read_bytes() == old

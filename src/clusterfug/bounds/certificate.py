@@ -115,7 +115,9 @@ class LowerBound:
         """Write the bound and its certificate to a .npz file."""
         if self.certificate is None:
             raise ValueError(f"a bound of {self.method} has no certificate to write")
-        with Path(path).open("wb") as file:
+        from clusterfug.io.files import complete
+
+        with complete(Path(path)) as part, part.open("wb") as file:
             numbers: dict[str, Any] = {name: v for name, v in vars(self).items() if name != "certificate"}
             np.savez_compressed(file, **numbers, **vars(self.certificate))
 

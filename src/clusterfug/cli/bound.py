@@ -100,8 +100,7 @@ def bound(
             if not verify_bound(problem, found, callback=callback):
                 raise ValueError(f"the certificate in {check} does not prove its bound for {features}")
     if output is not None:
-        with files.complete(output) as part:
-            found.save(part)
+        found.save(output)
     assert found.certificate is not None
     about: dict[str, Any] = {"n": problem.n, "bound": found.value, "method": found.method}
     about |= {"triangles": len(found.certificate.amounts), "seconds": found.seconds}
