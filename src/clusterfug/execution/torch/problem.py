@@ -248,20 +248,19 @@ class TensorProblem:
         """
         if self.has_small_squares:
             return self.inside(self.contract(labels)[0] if clusters is None else clusters)
+        if self.part_size is None:
+            return self._joined_in_pairs(labels)[0]
         total = torch.zeros_like(self.last)
         together: TensorProblem | None = None  # the clusters of the parts so far, one after the other
         their_labels = labels[:0]
         for some, part in self.parts():
-            inside, clusters, own = part._joined_in_pairs(labels[some])
+            inside, joined, own = part._joined_in_pairs(labels[some])
             total += inside
-            if self.part_size is None:
-                return total
             if together is not None:
-                clusters = together.followed_by(clusters)
                 own = torch.cat([their_labels, own])
-                inside, clusters, own = clusters._joined_in_pairs(own)
+                inside, joined, own = together.followed_by(joined)._joined_in_pairs(own)
                 total += inside
-            together, their_labels = clusters, own
+            together, their_labels = joined, own
         return total
 
     def cost_of(self, labels: Tensor, clusters: "TensorProblem") -> tuple[Tensor, Tensor]:
