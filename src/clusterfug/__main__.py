@@ -11,12 +11,17 @@ MESSAGE = "clusterfug: interrupted; no output was written"
 
 def main() -> None:
     """Run the command line."""
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is signal.default_int_handler:  # otherwise SIGINT is ignored, and stays so
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # the command was started with it closed
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interruptible:  # otherwise SIGINT is ignored, and stays so
         signal.signal(signal.SIGINT, _exit)
     from clusterfug.cli import main as run
+    from clusterfug.execution.threads import keep_interrupts
 
-    signal.signal(signal.SIGINT, handler)
+    if interruptible:
+        keep_interrupts()
     run()
 
 

@@ -30,6 +30,9 @@ def test_version(run):
         ("cluster x.npy --nope", "No such option"),
         ("cluster x.npy --metric euclidean", "Invalid value for '--metric'"),
         ("bound x.npy --method sdp", "'sdp' is not one of"),
+        ("cluster time_limit.npy", ": time_limit.npy does not exist"),
+        ("cluster a/n_clusters/n_clusters-2.npy", ": a/n_clusters/n_clusters-2.npy does not exist"),
+        ("cluster x.npy -a gaec --memory-limit 1B", "use --algorithm dgaec-inc, which"),
     ],
 )
 def test_wrong_usage_is_one_line(assert_fails, command, message):
@@ -54,5 +57,19 @@ def test_an_interrupted_command_writes_nothing(run, features, monkeypatch):
 
     monkeypatch.setattr("clusterfug.execution.cpu.execute", interrupt)
     code, out, err = run("cluster", features[0], "-t", 0.4, "-o", features[0].with_name("l.npy"))
-    assert (code, out, err) == (130, "", "clusterfug: interrupted; no output was written\n")
+    assert (code, out, err) == (
+        130,
+        "",
+        "clusterfug: interrupted; every output is complete or not written\n",
+    )
     assert [path.name for path in features[0].parent.iterdir()] == ["x.npy"]
+
+
+def test_an_interrupt_after_labels_are_written_does_not_say_that_they_are_not(run, features, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["clusterfug.cli.cluster"], "_print", interrupt)
+    code, _, err = run("cluster", features[0], "-t", 0.4, "-o", features[0].with_name("l.npy"))
+    assert (code, err) == (130, "clusterfug: interrupted; every output is complete or not written\n")
+    assert features[0].with_name("l.npy").exists()

@@ -27,6 +27,9 @@ def test_a_range_of_thresholds_is_a_table_and_a_picture(run, report, features, t
     [
         ("0.2:0.8", "FIRST:LAST:COUNT (0.2:0.8:7), not '0.2:0.8'"),
         ("0:nan:3", "must name 1 to 1,000 finite numbers"),
+        ("0:inf:3", "must name 1 to 1,000 finite numbers"),
+        ("-1e308:1e308:3", "must name 1 to 1,000 finite numbers"),
+        ("0:1:1000000000000000", "must name 1 to 1,000 finite numbers"),
         ("0:1:3 -t 1", "--threshold does not go with --thresholds"),
         ("0:1:3 -o l.npy", "--output does not go with --thresholds"),
         ("0:1:2 --bound", "--bound does not go with --thresholds"),

@@ -24,6 +24,13 @@ core.solve = interrupted
 from clusterfug.__main__ import main
 main()
 """
+#: The same where Python ignores the KeyboardInterrupt, as it does in destructors.
+LOST_INTERRUPT = INTERRUPTED_RUN.replace(
+    "def interrupted",
+    "class Interrupt:\n    def __del__(self): signal.raise_signal(signal.SIGINT)\ndef interrupted",
+).replace("os.kill(os.getpid(), signal.SIGINT)", "Interrupt()")
+#: Then something else fails because of it.
+FAILED_INTERRUPT = LOST_INTERRUPT.replace("return solve(", "raise RuntimeError(")
 
 
 @pytest.fixture
@@ -52,9 +59,10 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(run_interrupted, tm
     assert found == (130, "clusterfug: interrupted; no output was written\n", None)
 
 
-def test_an_interrupt_of_a_run_is_one_line(run_interrupted):
-    found = run_interrupted(["-c", INTERRUPTED_RUN], signal.SIG_DFL)
-    assert found == (130, "clusterfug: interrupted; no output was written\n", None)
+@pytest.mark.parametrize("interrupted", [INTERRUPTED_RUN, LOST_INTERRUPT, FAILED_INTERRUPT])
+def test_an_interrupt_of_a_run_is_one_line(run_interrupted, interrupted):
+    found = run_interrupted(["-c", interrupted], signal.SIG_DFL)
+    assert found == (130, "clusterfug: interrupted; every output is complete or not written\n", None)
 
 
 def test_a_command_that_was_started_with_the_signal_ignored_goes_on(run_interrupted, features):

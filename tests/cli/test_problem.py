@@ -56,6 +56,11 @@ def test_labels_are_costed_with_the_settings_they_were_solved_with(report, featu
     assert labels.with_name(f"{labels.name}.json").exists() == (labels.suffix not in SELF_CONTAINED)
 
 
+def test_a_wrong_threshold_in_a_text_file_is_one_line(assert_fails, tmp_path):
+    (tmp_path / "wrong.txt").write_text("FACTORIZED COMPLETE MULTICUT\nnan\n2 1\n1\n1\n")
+    assert_fails("cluster wrong.txt", "line 2 of wrong.txt must be a finite number, not nan")
+
+
 def test_labels_of_a_text_file_know_its_threshold(run, report, features, labels, tmp_path):
     run("convert", features[0], tmp_path / "x.txt", "-t", 0.3)
     for options, threshold, metric in (

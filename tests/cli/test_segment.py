@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from makers import street, write_cityscapes
 
-from clusterfug.segmentation import segment_many
+from clusterfug.io.files import lock
+from clusterfug.segmentation import Rules, segment_many
 from clusterfug.segmentation.cityscapes import read_truth
 from clusterfug.segmentation.coco import CocoTruth
+from clusterfug.segmentation.outputs import SegmentationWriter
 from clusterfug.segmentation.pictures import read_picture, write_picture
 
 
@@ -149,6 +151,14 @@ def test_a_truth_or_picture_of_other_proportions_is_an_error(folder, run):
     assert "embeddings (8 x 16) and the image (32 x 16) are not the same picture" in errors
 
 
+def test_a_picture_without_pixels_is_an_error(folder, run):
+    arrays = dict(np.load(folder / "first.npz"))
+    np.savez(folder / "first.npz", **(arrays | {"image": np.zeros((0, 0, 3), dtype=np.uint8)}))
+    code, _, errors = run("segment", folder, "--things", 26)
+    assert code == 2
+    assert "'image' must be height x width x 3 bytes, not uint8 (0, 0, 3)" in errors
+
+
 def test_a_failed_image_leaves_no_old_result(folder, tmp_path, run):
     out = tmp_path / "out"
     for form, written in (("npy", "*.npy"), ("coco", "panoptic/*.png"), ("cityscapes", "*Ids.png")):
@@ -216,6 +226,26 @@ def test_an_error_in_the_middle_of_a_run_changes_nothing(folder, tmp_path, run, 
     assert run(*command, "--overwrite", "--min-size", 500)[0] == 2
     assert contents(out) == before
     assert not any(path.name.startswith(".") for path in out.iterdir())
+
+
+def test_folders_of_killed_runs_are_removed_by_the_next_run_that_ends(folder, tmp_path, run, monkeypatch):
+    out = tmp_path / "out"
+    (out / ".segment.killed" / "panoptic").mkdir(parents=True)
+    (out / ".segment.running").mkdir()
+    command = ("segment", folder, "--things", 26, "--format", "coco", "-o", out)
+    with monkeypatch.context() as patch, (out / ".segment.running" / "lock").open("w") as held:
+        lock(held, "")
+        patch.setattr("clusterfug.segmentation.segment_many", ends_after_one(MemoryError()))
+        assert run(*command)[0] == 2
+        assert {path.name for path in out.iterdir()} == {".segment.killed", ".segment.running"}
+        patch.undo()
+        assert run(*command)[0] == 0
+    assert {path.name for path in out.iterdir()} == {".segment.running", "panoptic", "panoptic.json"}
+
+
+def test_a_writer_makes_no_folder_before_it_is_entered(tmp_path):
+    SegmentationWriter(tmp_path / "out", "coco", Rules(things=[1]))
+    assert not (tmp_path / "out").exists()
 
 
 def test_finished_images_are_kept_after_an_interrupt(folder, tmp_path, run, monkeypatch):
@@ -378,6 +408,7 @@ def test_bad_images_are_named_and_the_others_are_finished(folder, tmp_path, run)
     ("arguments", "message"),
     [
         ((), "name the classes that have instances: --things 1"),
+        (("--things", "9" * 20), f"--things must be at most 2147483647, not {'9' * 20}"),
         (("--things", "a"), "--things must be whole numbers with commas"),
         (("--things", "26", "-t", "x"), "--threshold must be a number, or T,ID=T"),
         (("--things", "26", "-t", "5=0.4"), "--threshold has none for class 26"),

@@ -34,6 +34,25 @@ def test_a_terminal_shows_a_progress_bar(features):
     assert b"\xe2\x94\x81" in drawn  # the bar
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_output_that_cannot_be_printed_is_one_line(features):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "clusterfug", "cluster", str(features[0])]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "clusterfug: error: cannot write the output: No space left on device\n"
+
+
+def test_a_command_may_be_started_with_its_streams_closed(features, tmp_path):
+    command = [sys.executable, "-m", "clusterfug", "cluster", str(features[0]), "-o", tmp_path / "l.npy"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1), check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "l.npy").exists()
+    wrong = [*command[:-1], tmp_path / "l.doc"]
+    done = subprocess.run(wrong, stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2), check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
 def test_values_are_printed_as_they_are_and_none_is_left_out(capsys):
     console().print(facts({"path": "[bold]x[/bold].npy", "bound": None}))
     assert capsys.readouterr().out.split() == ["path", "[bold]x[/bold].npy"]

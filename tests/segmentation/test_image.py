@@ -107,6 +107,18 @@ def test_confidence_below_one_half_is_void_by_default(rng):
     np.testing.assert_array_equal(result.semantic, semantic)
 
 
+def test_confidence_may_leave_its_range_by_rounding(rng):
+    embeddings, semantic, _ = scene(rng)
+    confidence = np.full(semantic.shape, np.nextafter(np.float32(1), np.float32(2)))
+    confidence[0, 0] = -1e-7
+    result = segment(embeddings, semantic, [1, 2], confidence=confidence, min_confidence=0)
+    np.testing.assert_array_equal(result.semantic, semantic)
+    for value in (1.01, -0.01):
+        confidence[0, 0] = value
+        with pytest.raises(ValueError, match=f"confidence must be between 0 and 1, not {value}: scale it"):
+            segment(embeddings, semantic, [1, 2], confidence=confidence)
+
+
 @pytest.mark.parametrize("metric", ["cosine", "inner_product"])
 @pytest.mark.parametrize("options", [{}, {"upsample": "labels"}, {"graph": "grid"}, {"position": 1.0}])
 def test_things_without_an_embedding_are_void_and_in_no_problem(rng, metric, options):

@@ -22,3 +22,10 @@ def test_overlay_shows_right_wrong_and_missed_segments():
         np.testing.assert_allclose(errors[5, column], 0.65 * np.array(paint), atol=1)
     assert errors[5, 42].max() == 0  # background
     assert overlay(None, prediction, None, (1,)).shape[1] == 60 * zoom
+
+
+def test_the_size_of_instance_numbers_does_not_matter():
+    truth = Panoptic(np.ones((4, 30), dtype=int), np.repeat([1, 2, 3], 10)[None].repeat(4, axis=0))
+    large = truth._replace(instance=np.array([0, 7, 2**62, 2**63 - 1])[truth.instance])
+    sheet = overlay(None, truth, large, (1,))
+    np.testing.assert_array_equal(sheet, overlay(None, truth, truth, (1,)))

@@ -87,6 +87,19 @@ def test_a_perfect_prediction_scores_one_and_an_empty_one_zero():
     assert empty.things == (0.0, 0.0, 0.0, 0, 0, 2)
 
 
+def test_the_size_of_numbers_does_not_matter():
+    large = np.array([0, 5, 2**62, 2**63 - 1])
+    truth = (np.array([[1, 1, 2, 3, 2]]), np.array([[0, 1, 2, 3, 1]]))
+    prediction = (np.array([[1, 1, 2, 3, 1]]), np.array([[1, 1, 2, 3, 1]]))
+    expected = panoptic_quality([prediction], [truth], [1, 2, 3])
+    found = panoptic_quality(
+        [(prediction[0] * 10**6, prediction[1])],
+        [(truth[0] * 10**6, large[truth[1]])],
+        [10**6, 2 * 10**6, 3 * 10**6],
+    )
+    assert list(found.classes.values()) == list(expected.classes.values())
+
+
 def test_images_are_pooled_not_averaged():
     one = (np.ones((1, 4), dtype=int), np.array([[1, 2, 3, 4]]))
     other = (np.ones((1, 1), dtype=int), np.array([[1]]))

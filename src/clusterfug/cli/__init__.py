@@ -1,5 +1,6 @@
 """The command line: a thin shell over the package. Exits 0, or 2 with one line on standard error."""
 
+import errno
 import re
 import sys
 from typing import Annotated, Any
@@ -7,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import clusterfug
-from clusterfug.__main__ import INTERRUPTED, MESSAGE
+from clusterfug.__main__ import INTERRUPTED
 from clusterfug.cli.bound import bound
 from clusterfug.cli.cluster import cluster
 from clusterfug.cli.convert import convert
@@ -17,6 +18,7 @@ from clusterfug.cli.evaluate import evaluate
 from clusterfug.cli.inspect import inspect
 from clusterfug.cli.options import option
 from clusterfug.cli.segment import segment
+from clusterfug.execution import threads
 
 app = typer.Typer(
     name="clusterfug",
@@ -26,6 +28,13 @@ app = typer.Typer(
 )
 for command in (cluster, inspect, evaluate, bound, convert, embed, segment, demo):
     app.command()(command)
+
+#: Output files appear when they are complete; Ctrl-C may come after that.
+INTERRUPTED_MESSAGE = "clusterfug: interrupted; every output is complete or not written"
+#: Errors that a user can cause.
+USER_ERRORS = (ValueError, TypeError, OSError, MemoryError, ImportError)
+#: Errors of writing. Those of files name them; those of standard output name nothing.
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 # The class of all errors in how a command is called; where typer keeps it depends on the version.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -56,12 +65,17 @@ def main(arguments: list[str] | None = None) -> None:
         code = COMMANDS.main(args=given, prog_name="clusterfug", standalone_mode=False)
     except UsageError as error:
         code = _fail(error.format_message().replace(": Value error, ", ": "))  # type: ignore[attr-defined]
-    except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
-        code = _fail(in_options(described(error), options_of(given)))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except Exception as error:
+        if threads.interrupt_is_lost():
+            code = INTERRUPTED
+        elif isinstance(error, USER_ERRORS):
+            code = _fail(in_options(described(error), options_of(given)))
+        else:
+            raise
     if code == INTERRUPTED:  # some versions of typer return it, others raise
-        print(MESSAGE, file=sys.stderr)
+        print(INTERRUPTED_MESSAGE, file=sys.stderr)
     sys.exit(code or 0)
 
 
@@ -69,6 +83,8 @@ def described(error: Exception) -> str:
     """Return the message of an error; of one of the system what failed on which file."""
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
+        return f"cannot write the output: {error.strerror}"
     return str(error) or type(error).__name__
 
 
@@ -83,12 +99,17 @@ def options_of(arguments: list[str]) -> dict[str, str]:
 
 
 def in_options(message: str, options: dict[str, str]) -> str:
-    """Return a message in which options of the command stand for parameters of functions."""
+    """Return a message in which options of the command stand for parameters of functions.
+
+    A name that touches other characters of a path is part of a file name.
+    """
     for python, flag in options.items():
-        message = re.sub(rf"\b{python}=True\b", flag, message)
-        message = re.sub(rf"\b{python}=['\"]?([\w.]+)['\"]?", rf"{flag} \1", message)
+        name = rf"(?<![\w./\\-]){python}"
+        message = re.sub(rf"{name}=True\b", flag, message)
+        value = r"(?:'([^']*)'|\"([^\"]*)\"|([\w.+-]+))"
+        message = re.sub(rf"{name}={value}", rf"{flag} \1\2\3", message)
         if "_" in python or message.startswith(f"{python} "):
-            message = re.sub(rf"(?<!-)\b{python}\b", flag, message)
+            message = re.sub(rf"{name}(?![\w./\\-])", flag, message)
     return message
 
 

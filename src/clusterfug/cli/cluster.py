@@ -55,6 +55,7 @@ def cluster(
     """Cluster items by their features (or the nodes of a graph) and write their labels."""
     from clusterfug import core
     from clusterfug.costs.models import Threshold
+    from clusterfug.execution import threads
     from clusterfug.execution.plan import plan
     from clusterfug.execution.sharded.source import ENDINGS
     from clusterfug.io.files import Features
@@ -114,6 +115,7 @@ def cluster(
         return
     with progress() as callback, _advice() as notes:
         result = core.solve(problem, solver, execution, bound=bound, callback=callback)
+    threads.check_stop()
     _write(result, output, plot, folder)
     advice = None if result.choice is not None or not notes else str(notes[0].message)
     if as_json:
@@ -163,14 +165,16 @@ def _advice() -> Iterator[list[warnings.WarningMessage]]:
 
 def _range(text: str) -> NDArray[np.float64]:
     """FIRST:LAST:COUNT as numbers."""
+    from clusterfug import checks
+
     try:
-        first, last, count = text.split(":")
-        values = np.linspace(float(first), float(last), int(count))
+        first, last, number = text.split(":")
+        ends, count = (float(first), float(last)), int(number)
     except ValueError:
         raise ValueError(f"--thresholds must be FIRST:LAST:COUNT (0.2:0.8:7), not {text!r}") from None
-    if not 0 < len(values) <= 1000 or not np.all(np.isfinite(values)):
+    if not 0 < count <= 1000 or not np.all(np.abs(ends) <= checks.LARGEST):
         raise ValueError(f"--thresholds must name 1 to 1,000 finite numbers, not {text!r}")
-    return values
+    return np.linspace(*ends, count)
 
 
 def _write(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clusterfug import checks
 from clusterfug.cli.options import Metric, Prefer, no_options
 from clusterfug.io.text import is_number
 
@@ -110,7 +111,8 @@ class CostOptions:
             metric = settings.metric if metric is None else metric
             center = settings.center if center is None else center
         else:
-            costs["threshold"] = costs["threshold"] if self.has_model else features.threshold
+            if not self.has_model and features.threshold is not None:
+                costs["threshold"] = checks.number(f"line 2 of {path}", features.threshold)
             metric = features.metric if metric is None else metric
         weight = None if self.weights is None else read_column(self.weights)
         costs |= {"sample_weight": weight, "metric": metric, "center": center}

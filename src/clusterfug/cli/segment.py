@@ -12,6 +12,7 @@ import typer
 from clusterfug.cli import options
 from clusterfug.cli.options import Metric, Precision, argument, option, shown
 from clusterfug.cli.terminal import console, facts, figures, print_json, progress
+from clusterfug.execution import threads
 from clusterfug.execution.jit import clock
 
 if TYPE_CHECKING:
@@ -230,6 +231,7 @@ class Tally:
         try:
             with progress("images") as callback:
                 for outcome in outcomes:
+                    threads.check_stop()
                     try:
                         self._add(outcome)
                     except Exception as error:

@@ -5,11 +5,13 @@ blocks, which are always the same, are distributed over as many threads as it wo
 """
 
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from threading import Event, Lock, local
+from threading import Event, Lock, current_thread, local, main_thread
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,13 @@ class _BlasLimit:
     users = 0
     threads = 1  # before the limit
     restore: Any = None
+
+
+class _Interrupts:
+    """What happened to Ctrl-C, if `keep_interrupts` was called."""
+
+    received = False
+    lost = False  # Python has ignored the KeyboardInterrupt, and nothing has raised it again
 
 
 _current = _ThreadState()
@@ -90,10 +99,40 @@ def all_cores() -> Iterator[None]:
 def check_stop() -> None:
     """Raise KeyboardInterrupt if this thread is to stop; long work calls it regularly.
 
-    Ctrl-C itself reaches only the main thread.
+    Ctrl-C itself reaches only the main thread. If it was lost there, it is raised here.
     """
     if _current.stop is not None and _current.stop.is_set():
         raise KeyboardInterrupt
+    if _Interrupts.lost and current_thread() is main_thread():
+        _Interrupts.lost = False
+        raise KeyboardInterrupt
+
+
+def keep_interrupts() -> None:
+    """Let `check_stop` raise a KeyboardInterrupt that Python ignores; the command line calls this.
+
+    Python prints and ignores what is raised in a destructor or in a callback from C, as numba has them.
+    Other errors there, after Ctrl-C, are consequences of work that was cut off, and are not printed either.
+    """
+    print_ignored = sys.unraisablehook
+
+    def interrupt(number: int, frame: Any) -> None:
+        _Interrupts.received, _Interrupts.lost = True, False
+        raise KeyboardInterrupt
+
+    def ignored(error: Any) -> None:
+        if issubclass(error.exc_type, KeyboardInterrupt):
+            _Interrupts.lost = True
+        elif not _Interrupts.received:
+            print_ignored(error)
+
+    signal.signal(signal.SIGINT, interrupt)
+    sys.unraisablehook = ignored
+
+
+def interrupt_is_lost() -> bool:
+    """Return whether a KeyboardInterrupt is still to be raised; an error may be its consequence."""
+    return _Interrupts.lost
 
 
 def scratch(rows: int, columns: int, dtype: Any) -> NDArray[Any]:
@@ -123,6 +162,7 @@ def _one_blas_thread() -> Iterator[int]:
     """Limit BLAS to one thread, until the last of several callers leaves; yield the number it had."""
     with _BlasLimit.lock:
         if _BlasLimit.users == 0:
+            _unlock_blas()
             _BlasLimit.threads = max((library["num_threads"] for library in _blas().info()), default=1)
             _BlasLimit.restore = _blas().limit(limits=1)
         _BlasLimit.users += 1
@@ -132,7 +172,20 @@ def _one_blas_thread() -> Iterator[int]:
         with _BlasLimit.lock:
             _BlasLimit.users -= 1
             if _BlasLimit.users == 0:
+                _unlock_blas()
                 _BlasLimit.restore.restore_original_limits()
+                _unlock_blas()
+
+
+def _unlock_blas() -> None:
+    """Let any thread set the limit of BLAS: here the last of several restores what the first has set.
+
+    Since version 3.8 of threadpoolctl the thread that has set a limit is otherwise the only one that may.
+    """
+    from threadpoolctl import OpenBLASController
+
+    if hasattr(OpenBLASController, "clear_controlling_thread"):
+        OpenBLASController.clear_controlling_thread(force=True)
 
 
 @cache

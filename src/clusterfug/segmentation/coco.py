@@ -108,7 +108,6 @@ class CocoWriter:
         self.categories = categories
         self.images: list[dict[str, Any]] = []
         self.annotations: list[dict[str, Any]] = []
-        (folder / "panoptic").mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, maps: Panoptic, image_id: Any = None, file_name: str | None = None) -> None:
         found, ids = list_segments(maps, self.things, self.offset)
@@ -119,6 +118,7 @@ class CocoWriter:
                 f"a segment id of {ids.max()} is too large for COCO's format: use a smaller offset"
             )
         file = self.folder / "panoptic" / f"{name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
         write_picture(file, np.stack([ids % 256, ids // 256 % 256, ids // 65536], axis=2).astype(np.uint8))
         height, width = ids.shape
         image_id = name if image_id is None else image_id

@@ -20,6 +20,8 @@ from clusterfug.segmentation.resample import Shape, axis, interpolate, resize_bi
 
 #: The default of `min_confidence`: below it, another class is more likely.
 MIN_CONFIDENCE = 0.5
+#: Confidence may leave 0..1 by as much, as sums of a softmax in low precision do.
+CONFIDENCE_ROUNDING = 1e-3
 
 _TILE_NUMBERS = 1 << 22  # size of a tile of interpolated features: 16 MiB
 _POSITION_SIGNATURE = np.array([1.0, 1.0, -1.0, 1.0])  # of the columns that `_position_columns` returns
@@ -256,12 +258,12 @@ def _checked(
     confidence = confidence.astype(np.float32)
     if not np.isfinite(confidence).all():
         raise ValueError("confidence has a value that is not finite: replace it by 0")
-    outside = confidence[(confidence < 0) | (confidence > 1)]
+    outside = confidence[np.abs(confidence - 0.5) > 0.5 + CONFIDENCE_ROUNDING]
     if len(outside):
         raise ValueError(
             f"confidence must be between 0 and 1, not {outside[0]:g}: scale it (bytes: divide them by 255)"
         )
-    return rows.reshape(features.shape), classes, confidence
+    return rows.reshape(features.shape), classes, np.clip(confidence, 0.0, 1.0)
 
 
 def _same_picture(old: Shape, new: Shape, name: str) -> None:

@@ -9,7 +9,7 @@ from types import TracebackType
 import numpy as np
 
 from clusterfug import checks
-from clusterfug.io.files import complete, read_npy, save
+from clusterfug.io.files import complete, lock, read_npy, save
 from clusterfug.segmentation.cityscapes import write_instance_ids
 from clusterfug.segmentation.coco import JSON, CocoWriter
 from clusterfug.segmentation.image import Rules
@@ -22,6 +22,7 @@ from clusterfug.segmentation.samples import GroundTruth
 #: Files of an image below the folder, by format; the star is its name.
 FILES = {"npy": "*.npy", "coco": "panoptic/*.png", "cityscapes": "*_instanceIds.png"}
 OVERLAYS = "overlays/*.png"
+PREFIX, LOCK = ".segment.", "lock"  # of the hidden folder of a run, and the file in it that a run locks
 PATTERNS = (*FILES.values(), OVERLAYS, JSON)
 
 
@@ -47,28 +48,33 @@ class SegmentationWriter:
         if truth is not None and folder.resolve() in {place.resolve() for place in truth.folders}:
             raise ValueError(f"cannot write to {folder}: the truth is there; choose another folder")
         check_folder(folder, overwrite)
-        self.is_new = not folder.exists()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self.part = Path(tempfile.mkdtemp(dir=folder, prefix=".segment."))
-        except OSError as error:
-            raise OSError(f"cannot write to {folder}: {error.strerror}") from error
-        self.folder, self.form, self.overlays = folder, form, overlays
+        self.folder, self.form, self.overlays, self.offset = folder, form, overlays, offset
         self.things, self.stuff = rules.things, rules.stuff or ()
+        self.names = truth.names if truth else None
         self.truth = truth.coco if truth else None
-        names = truth.names if truth else None
-        categories = self.truth.categories if self.truth else None
-        self.coco: CocoWriter | None = None
-        if form == "coco":
-            self.coco = CocoWriter(self.part, self.things, names, offset, categories)
 
     def __enter__(self) -> "SegmentationWriter":
+        self.is_new = not self.folder.exists()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.part = Path(tempfile.mkdtemp(dir=self.folder, prefix=PREFIX))
+            self.lock = (self.part / LOCK).open("w")
+        except OSError as error:
+            raise OSError(f"cannot write to {self.folder}: {error.strerror}") from error
+        lock(self.lock, f"another run is using {self.part}")
+        self.coco: CocoWriter | None = None
+        if self.form == "coco":
+            categories = self.truth.categories if self.truth else None
+            self.coco = CocoWriter(self.part, self.things, self.names, self.offset, categories)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.lock.close()
         shutil.rmtree(self.part, ignore_errors=True)
+        if kind is None:
+            remove_killed(self.folder)
         if self.is_new:
             with suppress(OSError):  # it has results
                 self.folder.rmdir()
@@ -104,6 +110,7 @@ class SegmentationWriter:
         if self.coco is not None and self.coco.images:
             self.coco.close()
         written = {path.relative_to(self.part) for path in self.part.rglob("*") if path.is_file()}
+        written.remove(Path(LOCK))
         if not written:
             return
         earlier = results_in(self.folder)
@@ -123,6 +130,14 @@ class SegmentationWriter:
         path = self.part / pattern.replace("*", name)
         path.parent.mkdir(exist_ok=True)
         return path
+
+
+def remove_killed(folder: Path) -> None:
+    """Remove the hidden folders of runs that were killed: a run that goes on has locked its own."""
+    for part in folder.glob(f"{PREFIX}*"):
+        with suppress(OSError, ValueError), (part / LOCK).open("a") as file:
+            lock(file, f"another run is using {part}")
+            shutil.rmtree(part)
 
 
 def check_folder(folder: Path, overwrite: bool) -> None:

@@ -55,9 +55,10 @@ def _coloured(image: NDArray[np.uint8], maps: Panoptic, stuff: tuple[int, ...]) 
     for c in stuff:
         mask = maps.semantic == c
         out[mask] = 0.8 * out[mask] + 0.2 * colour(c)
-    table = np.array([colour(number) for number in range(int(maps.instance.max()) + 1)])
     mask = maps.instance > 0
-    out[mask] = 0.4 * out[mask] + 0.6 * table[maps.instance[mask]]
+    numbers, place = np.unique(maps.instance[mask], return_inverse=True)
+    table = np.array([colour(k) for k in range(1, len(numbers) + 1)]).reshape(-1, 3)
+    out[mask] = 0.4 * out[mask] + 0.6 * table[place]
     out[_edges(maps.instance) & mask] = 255
     return out.astype(np.uint8)
 

@@ -10,6 +10,8 @@ from clusterfug import checks
 
 #: Class of pixels without a class.
 VOID = -1
+#: Maps are written as int32.
+LARGEST_CLASS = 2**31 - 1
 
 
 class Panoptic(NamedTuple):
@@ -70,7 +72,10 @@ def check_classes(semantic: NDArray[np.integer], known: Iterable[int], complaint
 def class_ids(name: str, values: Any) -> tuple[int, ...]:
     """Return distinct class numbers >= 0 in rising order."""
     values = [values] if np.ndim(values) == 0 else list(values)
-    return tuple(sorted({checks.count(name, value, 0) for value in values}))
+    for value in values:
+        if checks.count(name, value, 0) > LARGEST_CLASS:
+            raise ValueError(f"{name} must be at most {LARGEST_CLASS}, not {checks.shown(value)}")
+    return tuple(sorted({int(value) for value in values}))
 
 
 def size_of(array: NDArray[Any]) -> str:

@@ -157,19 +157,21 @@ def count_matches(matching: Matching) -> NDArray[np.float64]:
 
 
 def _numbered(maps: Panoptic, things: tuple[int, ...], stuff: tuple[int, ...]) -> SegmentMap:
-    classes = np.array((*things, *stuff), dtype=np.int64)
-    others = len(classes)
-    positions = np.full(max(int(maps.semantic.max()), int(classes.max(initial=0))) + 1, others)
-    positions[classes] = np.arange(others)
-    position = positions[maps.semantic]  # arbitrary for void
-    width = int(maps.instance.max()) + 1
-    code = 1 + position * width + np.where(position < len(things), maps.instance, 0)
+    shape = maps.semantic.shape
+    others = len(things) + len(stuff)
+    positions = {c: p for p, c in enumerate((*things, *stuff))}
+    classes, index = np.unique(maps.semantic, return_inverse=True)
+    position = np.array([positions.get(c, others) for c in classes.tolist()])[index.reshape(shape)]
+    # Instances are numbered again: those of a truth may be large numbers.
+    instances, index = np.unique(np.append(0, maps.instance), return_inverse=True)
+    width = len(instances)
+    code = 1 + position * width + np.where(position < len(things), index[1:].reshape(shape), 0)
     code[maps.semantic == VOID] = 0
     codes, number = np.unique(np.append(0, code), return_inverse=True)
     position, instance = np.divmod(codes - 1, width)
     crowd = (position < len(things)) & (instance == 0)
     position[0], crowd[0] = others, False
-    return SegmentMap(number[1:].reshape(code.shape), position, crowd)
+    return SegmentMap(number[1:].reshape(shape), position, crowd)
 
 
 def quality_of_counts(

@@ -83,7 +83,9 @@ def read_sample(
         evaluated = (*truth.things, *truth.stuff, *rules.void)
         check_classes(semantic, evaluated, f"Cityscapes does not evaluate: {hint}")
     image = arrays.get("image") if picture is None else read_picture(picture)
-    if image is not None and (image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8):
+    if image is not None and (
+        image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or image.size == 0
+    ):
         raise ValueError(
             f"{file}: 'image' must be height x width x 3 bytes, not {image.dtype} {image.shape}"
         )

@@ -16,7 +16,9 @@ def chosen(device, algorithm, X=None):
     return devices.choose_device(device, make_solver(algorithm), X)
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:x", "", 3, "mps", torch.device("meta")])
+@pytest.mark.parametrize(
+    "device", ["gpu", "cuda:x", "cuda:-1", "cuda:9999999999", "", 3, "mps", torch.device("meta")]
+)
 def test_unknown_devices_are_errors(device):
     with pytest.raises(ValueError, match=r"unknown device .*choose one of auto, cpu, cuda"):
         dense_multicut(np.eye(3), 0.4, device=device)
@@ -31,8 +33,9 @@ def test_a_machine_without_what_a_gpu_needs(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
-    with pytest.raises(ValueError, match="'cuda:7' does not exist: there are cuda:0 to cuda:1"):
-        dense_multicut(np.eye(3), 0.4, device="cuda:7")
+    for number in (7, 256, 300, 999_999_999):
+        with pytest.raises(ValueError, match=f"'cuda:{number}' does not exist: there are cuda:0 to cuda:1"):
+            dense_multicut(np.eye(3), 0.4, device=f"cuda:{number}")
     monkeypatch.setattr(devices, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="a GPU needs triton"):
         dense_multicut(np.eye(3), 0.4, device="cuda")

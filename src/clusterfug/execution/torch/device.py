@@ -29,20 +29,25 @@ def choose_device(device: Any, solver: "Solver", X: Any = None) -> "torch.device
     if name == "auto":
         return (here or _any_gpu()) if has_tensors else None
     torch = sys.modules.get("torch")
+    named = None if name is None else re.fullmatch(r"cuda(?::([0-9]{1,9}))?", name)
     if device is None:
         device = here
-    elif name is not None and re.fullmatch(r"cuda(:\d+)?", name):
-        device = _torch().device(name)
-    elif torch is None or not isinstance(device, torch.device) or device.type not in ("cpu", "cuda"):
+    elif named is None and (
+        torch is None or not isinstance(device, torch.device) or device.type not in ("cpu", "cuda")
+    ):
         raise ValueError(
             f"unknown device {checks.shown(device)}: choose one of auto, cpu, cuda, cuda:0, cuda:1, ..."
         )
     if not has_tensors:
         hint = ", with the labels of a GPU result as init if you like" if "init" in solver.options() else ""
         raise ValueError(f"{solver.name} runs on the CPU only: use device='cpu'{hint}")
-    if device.type == "cpu":
+    if named is not None:  # torch reads cuda:256 as cuda:0
+        index = None if named[1] is None else int(named[1])
+    elif device.type == "cpu":
         return device
-    return _usable(here if device.index is None and here is not None else device)
+    else:
+        index = device.index
+    return _usable(here.index if index is None and here is not None else index)
 
 
 def is_given(device: Any) -> bool:
@@ -50,15 +55,16 @@ def is_given(device: Any) -> bool:
     return device is not None and not (isinstance(device, str) and device in ("cpu", "auto"))
 
 
-def _usable(device: "torch.device") -> "torch.device":
-    """Return the GPU with its number, or raise an error if it cannot be used."""
+def _usable(index: int | None) -> "torch.device":
+    """Return the GPU with a number, or the current one; raise an error if it cannot be used."""
     torch = _torch()
     if not torch.cuda.is_available():
+        name = "cuda" if index is None else f"cuda:{index}"
         raise ValueError(
-            f"device {str(device)!r}: torch finds no CUDA GPU here; use device='cpu' or device='auto'"
+            f"device '{name}': torch finds no CUDA GPU here; use device='cpu' or device='auto'"
         )
     count = torch.cuda.device_count()
-    index = torch.cuda.current_device() if device.index is None else device.index
+    index = torch.cuda.current_device() if index is None else index
     if index >= count:
         raise ValueError(f"device 'cuda:{index}' does not exist: there are cuda:0 to cuda:{count - 1}")
     if find_spec("triton") is None:
@@ -69,7 +75,7 @@ def _usable(device: "torch.device") -> "torch.device":
 def _any_gpu() -> "torch.device | None":
     """Return the current GPU if there is one and all that it needs is installed."""
     try:
-        return _usable(_torch().device("cuda"))
+        return _usable(None)
     except (ImportError, ValueError):
         return None
 
