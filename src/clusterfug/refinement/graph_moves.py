@@ -19,6 +19,7 @@ from clusterfug.result import compact
 
 _WORK_PER_CALL = 20_000_000  # half-edges per kernel call: a fraction of a second
 _MAX_FIRST_PASSES = 4  # passes from singletons, before the clusters become the nodes of the next level
+_MAX_PASSES = 10_000  # a limit that only rounding errors can reach
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -67,7 +68,9 @@ def graph_moves(
     """
     state = _cluster_state(graph, labels)
     order = np.arange(graph.n)
-    while not budget.over():
+    for _ in range(_MAX_PASSES + graph.n):
+        if budget.over():
+            break
         if not _move_pass(graph, state, order):
             return compact(state.labels), True
     return compact(state.labels), False

@@ -25,6 +25,7 @@ from clusterfug.refinement.multilevel import Refined
 from clusterfug.result import compact
 
 _TOTALS_PER_TASK = 8  # totals of shards that one task adds
+_MAX_ROUNDS = 100_000  # of moves and joins; a limit that only rounding errors can reach
 _ACCEPTED_SHARES = (1.0, 0.5, 0.25, 0.0)  # of the moves of a round, tried in turn until inside grows
 
 
@@ -215,7 +216,7 @@ class Driver:
             state = DriverState(np.zeros_like(state.labels), np.ones(1, dtype=np.bool_), state.n_rounds)
             evaluation = self._evaluate(state.labels)
         verified = False
-        while not self.budget.over():
+        while not self.budget.over() and state.n_rounds < _MAX_ROUNDS:
             if state.changed.any():
                 state, evaluation = self._move_items(state, evaluation)
             else:

@@ -15,6 +15,7 @@ from clusterfug.execution.torch.problem import TensorProblem
 from clusterfug.execution.torch.rounds import contract_in_rounds, neighbour_pairs
 from clusterfug.refinement.budget import Budget
 
+_MAX_ROUNDS = 1000  # of moves and joins; a limit that only rounding errors can reach
 _MIN_IMPROVABLE_ITEMS = 0.001  # share of items with improving moves below which joins come first
 _MIN_IMPROVABLE_NODES = 0.01  # the same for nodes of a level: the level below continues
 _MIN_ITEMS_FOR_NODE_MOVES = 20_000  # with fewer, moving items is as fast as moving nodes
@@ -115,7 +116,7 @@ class MultilevelRefinement:
         moves and joins undo each other, because their gains are rounding errors.
         """
         exact = False
-        while True:
+        for _ in range(_MAX_ROUNDS):
             before = labels
             min_improvable = 0.0 if exact else _MIN_IMPROVABLE_ITEMS
             labels, move_optimal = move_items(self._problem, labels, self._budget, exact, min_improvable)
@@ -137,6 +138,7 @@ class MultilevelRefinement:
                 risen = self._problem.exact_inside(labels) > self._problem.exact_inside(before)
                 if not bool(risen.any()):
                     return before, False, False
+        return labels, False, False
 
 
 def best_of_trivial(problem: TensorProblem, labels: Tensor) -> Tensor:
