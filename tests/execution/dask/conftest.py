@@ -46,16 +46,16 @@ def client(cluster):
         yield client
 
 
-@pytest.fixture(scope="module")
-def fragile_cluster():
-    """Two workers that are replaced when they die; so connections to them are soon given up."""
-    with two_workers(connect="20s") as cluster:
-        yield cluster
-
-
 @pytest.fixture
-def fragile_client(fragile_cluster):
-    with Client(fragile_cluster, set_as_default=False, timeout=MINUTES) as client:
+def fragile_client():
+    """Two workers that a test kills; so connections to them are soon given up.
+
+    Usually dask replaces them, but not one that is killed again before dask knows that it has started.
+    """
+    with (
+        two_workers(connect="20s") as cluster,
+        Client(cluster, set_as_default=False, timeout=MINUTES) as client,
+    ):
         client.wait_for_workers(2, timeout=MINUTES)
         yield client
 

