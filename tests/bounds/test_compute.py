@@ -241,6 +241,16 @@ def test_the_trivial_bound_of_a_device_is_that_of_the_cpu(backend, rng, weighted
     assert verify_bound(X, there, 0.3, sample_weight=weight)
 
 
+def test_the_rounding_of_a_device_follows_the_terms_of_costs(backend, rng):
+    """The longest rows have few terms in common: their lengths would give a thousand times as much."""
+    X = rng.normal(size=(300, 4)) * 10.0 ** rng.integers(-6, 6, size=(300, 4))
+    given = {"threshold": 0.3, "metric": "inner_product"}
+    here, there = (lower_bound(X, method="trivial", device=d, **given) for d in ("cpu", backend))
+    assert there.value == pytest.approx(here.value, rel=1e-9)
+    assert here.rounding / 2 < there.rounding < here.rounding * 2
+    assert verify_bound(X, there, **given)
+
+
 def test_a_result_of_a_device_has_a_bound(backend, rng):
     import torch
 

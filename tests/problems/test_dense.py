@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from fractions import Fraction
 
 import makers
 import numpy as np
@@ -203,3 +204,24 @@ def test_the_objective_of_a_contracted_problem_is_that_of_its_items(seed, n):
     assert contracted.inside(coarse) + problem.inside(labels) == pytest.approx(
         problem.inside(coarse[labels]), rel=1e-9, abs=1e-9
     )
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("seed", range(20))
+def test_the_error_of_costs_follows_their_own_terms(seed, monkeypatch):
+    """Rows and columns of very different lengths: lengths of rows say nothing of the terms of a cost."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(9, 3)) * 10.0 ** rng.integers(-9, 9, size=(9, 3))
+    weight = 10.0 ** rng.integers(-6, 6, size=9)
+    problem = DenseProblem(X, 25.7, sample_weight=weight)
+    monkeypatch.setattr("clusterfug.problems.dense._WORK_PER_CALL", 8)  # a few blocks
+    i, j = np.triu_indices(9, 1)
+    terms = problem.pair_terms(i, j).sum()
+    assert problem.cost_error == pytest.approx(2 * (3 + 16) * 2.0**-52 * terms, rel=1e-12)
+    rows = [[Fraction(value) for value in row] for row in X.tolist()]
+    exact = [
+        Fraction(weight[a]) * Fraction(weight[b])
+        * (sum(x * y for x, y in zip(rows[a], rows[b], strict=True)) - Fraction(25.7))
+        for a, b in zip(i, j, strict=True)
+    ]  # fmt: skip
+    assert abs(Fraction(problem.all_singletons) - sum(exact)) <= problem.cost_error

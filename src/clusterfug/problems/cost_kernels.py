@@ -107,6 +107,25 @@ def term_magnitude(rows: ExtendedRows, terms: Floats, others: Floats) -> float:
 
 
 @kernel
+def add_terms_before(rows: ExtendedRows, start: int, stop: int, sums: Floats) -> float:
+    """Total magnitude of the terms of the costs of items start..stop-1 to all items before them.
+
+    `sums` holds the sum of the absolute rows of the items before `start`; those of the items are added.
+    """
+    d = rows.features.shape[1]
+    total = 0.0
+    for i in range(start, stop):
+        for p in range(d):
+            term = abs(rows.weight[i] * rows.features[i, p])
+            total += term * sums[p]
+            sums[p] += term
+        term = abs(rows.weight[i] * rows.alpha[i])
+        total += abs(rows.signature[d]) * term * sums[d]
+        sums[d] += term
+    return total
+
+
+@kernel
 def add_costs_inside(rows: ExtendedRows, items: Ints, labels: Ints, seen: Floats, insides: Floats) -> None:
     """insides[c] += total cost of the pairs with label c, among items that are sorted by label.
 

@@ -19,6 +19,7 @@ from clusterfug.models.assignment import cluster_means, most_similar
 from clusterfug.problems.cost_kernels import (
     ExtendedRows,
     add_costs_inside,
+    add_terms_before,
     costs_to_items,
     mirror,
     own_costs,
@@ -411,13 +412,13 @@ class DenseProblem(Problem):
 
     @property
     def cost_error(self) -> float:
-        """Upper bound on the rounding error of the sum of all costs: (d + 16) roundings of u_i u_j each.
+        """Upper bound on the rounding error of the sum of all costs: (d + 16) roundings of their terms.
 
         Only pairs count: an item of large magnitude among small ones has no cost to itself.
         """
-        magnitudes = np.sort(self.magnitudes)
-        others = np.cumsum(magnitudes[:-1])  # of smaller magnitude: no term is cancelled
-        return 2 * (self.d + 16) * _EPSILON * float(magnitudes[1:] @ others)
+        sums = np.zeros(self.d + 1)
+        terms = sum(add_terms_before(self.rows, block.start, block.stop, sums) for block in self.blocks())
+        return 2 * (self.d + 16) * _EPSILON * float(terms)
 
     def pair_errors(self, pairs: NDArray[Any]) -> NDArray[np.float64]:
         magnitudes = self.magnitudes

@@ -34,8 +34,9 @@ def total_repulsion(
         if pack is None:
             raise errors[0]
         packed, n = pack.problem, pack.problem.n
-        sums = []
+        sums, terms = [], _Terms(packed)
         for top, rows, a in _blocks(packed):
+            terms.add(rows, a)
             queries = rows if packed.signs is None else rows * packed.signs
             for left, columns, b in _blocks(packed, top):
                 costs = queries @ columns.T + packed.last * a[:, None] * b
@@ -44,9 +45,26 @@ def total_repulsion(
                 bottom = top + len(rows)
                 callback("bound", bottom * (2 * n - bottom), n * n)
         total = math.fsum(torch.stack(sums).tolist())
-        error = 2.0**-52 * (packed.d + 16) * float(packed.magnitudes.contiguous().sum()) ** 2
+        error = 2.0**-51 * (packed.d + 16) * float(terms.total)
         error += 2.0**-52 * _MAX_ADDITIONS * abs(total)
         return pack.units[0] * total, pack.units[0] * error
+
+
+class _Terms:
+    """The total magnitude of the terms of all costs, from blocks of rows one after the other."""
+
+    def __init__(self, problem: TensorProblem) -> None:
+        self._last = problem.last.abs()
+        self._sums = torch.zeros(problem.d + 1, dtype=torch.float64, device=problem.device)
+        self.total = torch.zeros(1, dtype=torch.float64, device=problem.device)
+
+    def add(self, rows: Tensor, a: Tensor) -> None:
+        """Add the terms of the costs of these items to each other and to those before them."""
+        absolute = torch.cat([rows, a.double()[:, None]], 1).abs()
+        before = torch.cat([self._sums[None], absolute]).cumsum(0)
+        terms = (absolute * before[:-1]).sum(0)
+        self.total += terms[:-1].sum() + self._last * terms[-1]
+        self._sums = before[-1]
 
 
 def _blocks(problem: TensorProblem, first: int = 0) -> Iterator[tuple[int, Tensor, Tensor]]:
