@@ -124,8 +124,7 @@ class Recorder:
         last = self.begin
         for name, end, step_labels, *optimal in self._steps:
             labels = final_labels(problem, step_labels)
-            inside = problem.inside(labels)
-            objective = problem.all_singletons - inside
+            inside, objective = problem.costs_of(labels)
             trace.append(Phase(name, end - last, int(labels.max()) + 1, objective, *optimal))
             last = end
         return recorded(

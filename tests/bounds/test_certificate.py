@@ -80,7 +80,7 @@ def forged(problem, pairs, triangles, amounts):
         np.array(triangles, dtype=np.int32),
         np.array(amounts, dtype=np.float64),
     )
-    value, error, residual = add_up(certificate, problem.repulsion(certificate.pairs))
+    value, error, residual = add_up(problem, certificate, problem.repulsion(certificate.pairs))
     certificate = replace(certificate, residual=residual)
     return LowerBound(value - 2 * error, 2 * error, "triangles", certificate, 0.0)
 
@@ -166,7 +166,7 @@ def test_bounds_are_rounded_down(rng):
 def test_the_sum_of_a_certificate_is_not_lost_in_rounding(features):
     problem = DenseProblem(features, 0.3)
     bound = lower_bound(problem)
-    _, error, residual = add_up(bound.certificate, problem.repulsion(bound.certificate.pairs))
+    _, error, residual = add_up(problem, bound.certificate, problem.repulsion(bound.certificate.pairs))
     assert bound.rounding == 2 * error < 1e-9 * abs(bound.value)
     np.testing.assert_array_equal(residual, bound.certificate.residual)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from makers import conflicting
+from makers import conflicting, pair_costs
 from reference import certified_sum, cost_matrix, optimum
 
 from clusterfug import (
@@ -19,6 +19,7 @@ from clusterfug import (
     solve_many,
     verify_bound,
 )
+from clusterfug.bounds.pairs import doubtful_terms
 
 METHODS = ("trivial", "triangles")
 
@@ -283,3 +284,60 @@ def test_one_long_row_does_not_hide_the_gap():
     assert greedy.objective > best.objective + 1
     assert not greedy.optimal
     assert greedy.lower_bound <= best.objective
+
+
+def two_long_rows(seed, n, d, threshold):
+    """Features of n random items and of two that attract each other by 1e16; the costs of the others."""
+    X = np.zeros((n + 2, d + 1))
+    X[:n, :d] = np.random.default_rng(seed).normal(size=(n, d))
+    X[n:, d] = 1e8
+    return X, DenseProblem(X[:n], threshold)
+
+
+def test_pairs_that_attract_strongly_do_not_hide_the_gap():
+    X, _ = two_long_rows(6, 7, 3, 0.4)
+    raw = {"threshold": 0.4, "metric": "inner_product"}
+    greedy, best = (dense_multicut(X, algorithm=name, bound=True, **raw) for name in ("gaec", "exact"))
+    assert greedy.objective > best.objective + 1
+    assert not greedy.optimal
+    assert best.optimal
+    assert best.bound.rounding < 1e-8
+    assert best.lower_bound <= best.objective
+    assert greedy.lower_bound <= best.objective
+    assert verify_bound(X, greedy.bound, **raw)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_margin_for_rounding_is_that_of_costs_that_may_repel(backend, seed):
+    X, others = two_long_rows(seed, 30, 6, 0.2)
+    raw = {"threshold": 0.2, "metric": "inner_product"}
+    alone = lower_bound(others, method="trivial")
+    for device in ("cpu", backend):
+        bound = lower_bound(X, method="trivial", device=device, **raw)
+        assert bound.value == pytest.approx(alone.value - 2 * 30 * 0.2, rel=1e-9)
+        assert bound.rounding < 1e-10 * abs(bound.value)
+        assert verify_bound(X, bound, **raw)
+
+
+def test_one_huge_edge_does_not_hide_the_others(rng):
+    i, j = np.triu_indices(12, 1)
+    edges, costs = np.stack([i, j], axis=1), rng.normal(size=len(i))
+    alone = lower_bound(GraphProblem(edges, costs), method="trivial")
+    graph = GraphProblem(np.append(edges, [[12, 13]], axis=0), np.append(costs, 1e16))
+    trivial, triangles = (lower_bound(graph, method=method) for method in METHODS)
+    assert trivial.value == pytest.approx(alone.value, rel=1e-9)
+    assert triangles.value > trivial.value + 1
+    for bound in (trivial, triangles):
+        assert bound.rounding < 1e-10 * abs(bound.value)
+        assert verify_bound(graph, bound)
+
+
+def test_doubtful_terms_are_those_of_pairs_that_may_repel(rng, monkeypatch):
+    X = rng.normal(size=(20, 3)) * 10.0 ** rng.integers(-3, 4, size=(20, 1))
+    problem = DenseProblem(X, 0.5)
+    i, j = np.triu_indices(20, 1)
+    terms, costs = problem.pair_terms(i, j), pair_costs(problem)[i, j]
+    for share in (1e-15, 0.5):
+        monkeypatch.setattr("clusterfug.bounds.pairs._BLOCK", 7)
+        expected = terms[costs <= share * terms].sum()
+        assert doubtful_terms(problem, share) == pytest.approx(expected, rel=1e-12)

@@ -68,4 +68,6 @@ def test_huge_costs_do_not_hide_small_ones(rng):
         costs = np.concatenate([small, [0.01, big, big, -0.7 * big]])
         result = multicut(np.concatenate([edges, around]), costs, n + 3, algorithm="exact")
         assert result.optimal
+        assert result.bound.rounding < 1e-8
+        assert result.objective == pytest.approx(alone.objective, rel=1e-13)
         np.testing.assert_array_equal(result.labels[:n], alone.labels)

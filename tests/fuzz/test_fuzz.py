@@ -87,17 +87,17 @@ def test_the_oracle_rejects_what_is_wrong(solved):
         replace(
             result,
             labels=alone,
-            objective=exact.objective(alone),
+            objective=exact.objective(alone)[0],
             inside=0.0,
-            trace=(result.trace[-1]._replace(objective=exact.objective(alone)),),
+            trace=(result.trace[-1]._replace(objective=exact.objective(alone)[0]),),
         ),
     ]
     for other in wrong:
         with pytest.raises(WrongError):
             check_clustering(exact, other)
     with pytest.raises(WrongError):
-        check_bound(exact, exact.optimum() + 1e-6)
-    with pytest.raises(WrongError):
-        check_bound(exact, exact.optimum() - 1, exact.optimum() + 1e-6, optimal=True, rounding=1.0)
-    with pytest.raises(WrongError):
-        check_bound(exact, exact.optimum() - 1, exact.optimum() + 1e-6, optimal=True)
+        check_bound(exact, result.labels, replace(result.bound, value=result.objective + 1e-6))
+    for rounding in (0.0, 1.0):
+        bound = replace(result.bound, value=result.objective - 1, rounding=rounding)
+        with pytest.raises(WrongError):
+            check_bound(exact, alone, bound, optimal=True)

@@ -217,11 +217,40 @@ def test_the_error_of_costs_follows_their_own_terms(seed, monkeypatch):
     monkeypatch.setattr("clusterfug.problems.dense._WORK_PER_CALL", 8)  # a few blocks
     i, j = np.triu_indices(9, 1)
     terms = problem.pair_terms(i, j).sum()
-    assert problem.cost_error == pytest.approx(2 * (3 + 16) * 2.0**-52 * terms, rel=1e-12)
+    assert problem.cost_error() == pytest.approx(2 * (3 + 16) * 2.0**-52 * terms, rel=1e-12)
     rows = [[Fraction(value) for value in row] for row in X.tolist()]
     exact = [
         Fraction(weight[a]) * Fraction(weight[b])
         * (sum(x * y for x, y in zip(rows[a], rows[b], strict=True)) - Fraction(25.7))
         for a, b in zip(i, j, strict=True)
     ]  # fmt: skip
-    assert abs(Fraction(problem.all_singletons) - sum(exact)) <= problem.cost_error
+    assert abs(Fraction(problem.all_singletons) - sum(exact)) <= problem.cost_error()
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("seed", range(5))
+def test_objective_and_inside_are_sums_of_their_own_pairs(seed, monkeypatch):
+    """Pairs of 1e16 are kept together or cut: they do not hide the costs of the others."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, 4))
+    X[:, 3] = 0
+    X[[2, 9], 3] = 1e8
+    problem = DenseProblem(X, 0.3)
+    monkeypatch.setattr("clusterfug.problems.dense._WORK_PER_CALL", 15)  # a few blocks
+    labels = rng.integers(4, size=12)
+    labels[9] = labels[2] if seed % 2 else 4
+    rows = [[Fraction(value) for value in row] for row in X.tolist()]
+    inside = objective = Fraction(0)
+    for a in range(12):
+        for b in range(a):
+            cost = sum(x * y for x, y in zip(rows[a], rows[b], strict=True)) - Fraction(0.3)
+            if labels[a] == labels[b]:
+                inside += cost
+            else:
+                objective += cost
+    small, huge = (objective, inside) if seed % 2 else (inside, objective)
+    assert abs(huge) > 1e15 > 1e3 > abs(small)
+    found = problem.costs_of(labels)
+    assert found.inside == pytest.approx(float(inside), rel=1e-13)
+    assert found.objective == pytest.approx(float(objective), rel=1e-13)
+    assert (problem.inside(labels), problem.objective(labels)) == found

@@ -25,8 +25,8 @@ def test_parallel_edges_add_in_either_direction():
 def test_bounds_know_the_rounding_of_sums_of_parallel_edges(costs, error):
     graph = GraphProblem([[0, 1], [1, 0], [0, 1]], costs)
     exact = sum(map(Fraction, costs))
-    assert graph.cost_error >= abs(graph.costs[0] - exact)
-    assert graph.cost_error == pytest.approx(error, abs=0)
+    assert graph.parallel_error >= abs(graph.costs[0] - exact)
+    assert graph.parallel_error == pytest.approx(error, abs=0)
     for method in ("trivial", "triangles"):
         assert lower_bound(graph, method=method).value <= min(exact, 0)
 
@@ -119,3 +119,10 @@ def test_duplicate_entries_of_sparse_matrices_add_in_float64(dtype):
 def test_masked_edges_are_refused():
     with pytest.raises(TypeError, match="edges is a masked array"):
         multicut(np.ma.masked_array([[0, 1], [1, 2]], [[0, 0], [1, 1]]), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("algorithm", ["gaec", "fast", "auto", "best", "exact"])
+def test_huge_costs_that_are_kept_do_not_change_the_objective(algorithm):
+    """All pairs together cost 1e16 plus 0.5, which is 1e16 in float64."""
+    result = multicut([[0, 1], [2, 3], [3, 4], [2, 4]], [1e16, 1.0, -1.5, 1.0], algorithm=algorithm)
+    assert result.objective == result.trace[-1].objective == -0.5

@@ -21,6 +21,8 @@ from clusterfug.execution.jit import Progress
 from clusterfug.problems.protocol import Problem
 
 _EPSILON = float(np.finfo(np.float64).eps)
+#: If the rounding errors of all costs are up to this share of a bound, all of them count.
+NEGLIGIBLE_ERROR = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,16 +139,24 @@ class LowerBound:
             ) from error
 
 
-def add_up(certificate: Certificate, found: Repulsion) -> tuple[float, float, NDArray[np.float64]]:
+def add_up(
+    problem: Problem, certificate: Certificate, found: Repulsion
+) -> tuple[float, float, NDArray[np.float64]]:
     """Return the sum of the negative residuals, an upper bound on its rounding error, and the residuals.
 
-    No objective is below the sum less the error.
+    No objective is below the sum less the error. If that is much beside the sum, it is the error of the
+    pairs that may repel: huge costs of pairs that attract do not hide small ones.
     """
     change, error = certificate.changes()
     residual = found.aside + change
     error += 4 * _EPSILON * np.abs(found.aside)
+    uncertain = residual <= error + problem.pair_errors(certificate.pairs)
     value = found.total + float(np.minimum(residual, 0.0).sum())
-    return value, found.error + float(error.sum()) + 64 * _EPSILON * abs(value), residual
+    rounding = problem.cost_error()
+    if rounding > NEGLIGIBLE_ERROR * abs(value):
+        rounding = problem.repulsion_error() + problem.cost_error(certificate.pairs[uncertain])
+    rounding += found.error + float(error[uncertain].sum()) + 64 * _EPSILON * abs(value)
+    return value, rounding, residual
 
 
 def rounded_up(problem: Problem, value: float) -> float:
@@ -170,7 +180,7 @@ def verify(problem: Problem, bound: LowerBound, progress: Progress | None = None
 
 def _is_proven(problem: Problem, bound: LowerBound, certificate: Certificate, found: Repulsion) -> bool:
     """Return whether a certificate with sound arrays proves a bound."""
-    value, error, residual = add_up(certificate, found)
+    value, error, residual = add_up(problem, certificate, found)
     tolerance = 4 * (problem.pair_errors(certificate.pairs) + certificate.changes()[1])
     adds_up = np.all(np.abs(residual - certificate.residual) <= tolerance)
     rounding_is_true = 0 <= bound.rounding <= 2.001 * error

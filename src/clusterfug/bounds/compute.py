@@ -66,7 +66,7 @@ def bound_problem(
     certificate = Certificate.empty()
     if method == "triangles":
         certificate = problem.pack_triangles(memory_limit, time_limit, progress)
-    value, error, residual = add_up(certificate, problem.repulsion(certificate.pairs, progress))
+    value, error, residual = add_up(problem, certificate, problem.repulsion(certificate.pairs, progress))
     certificate = replace(certificate, residual=residual)
     # The rounding error is subtracted twice: for the bound, and for the objective it is compared with.
     value = rounded_up(problem, value - 2 * error)

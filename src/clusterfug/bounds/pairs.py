@@ -24,7 +24,7 @@ class Repulsion(NamedTuple):
     """Sum over all pairs of a problem except those set aside."""
 
     total: float  # sum of the negative costs
-    error: float  # upper bound on the rounding error of the sum of all negative costs
+    error: float  # upper bound on the rounding error of adding them up
     aside: NDArray[np.float64]  # costs of the pairs that were set aside
 
 
@@ -42,7 +42,7 @@ def dense_repulsion(
         if progress is not None:
             progress("bound", rows.stop * (2 * n - rows.stop), n * n)
     total = math.fsum(sums)
-    return Repulsion(total, problem.cost_error + 2 * _BLOCK * _EPSILON * abs(total), aside)
+    return Repulsion(total, 2 * _BLOCK * _EPSILON * abs(total), aside)
 
 
 def _sums_of_rows(
@@ -63,6 +63,20 @@ def _sums_of_rows(
     return sums.tolist()
 
 
+def doubtful_terms(problem: DenseProblem, share: float) -> float:
+    """Return the total magnitude of the terms of all costs that do not exceed a share of their terms."""
+    total = 0.0
+    for first in threads.slices(problem.n, _BLOCK):
+        queries = problem.queries(first.start, first.stop, np.float64)
+        for second in threads.slices(problem.n, _BLOCK):
+            if second.start >= first.start:
+                others = problem.extended(second.start, second.stop, np.float64)
+                terms = np.abs(queries) @ np.abs(others).T
+                terms[queries @ others.T > share * terms] = 0.0
+                total += float(np.triu(terms, 1 + first.start - second.start).sum())
+    return total
+
+
 def graph_repulsion(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:
     """Return the sum of all negative edge costs except those of `pairs`, and the costs of `pairs`."""
     keys = graph.edges[:, 0] * graph.n + graph.edges[:, 1]
@@ -74,8 +88,7 @@ def graph_repulsion(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:
         aside[there] = graph.costs[at[there]]
         rest[at[there]] = 0.0
     total = math.fsum(rest[rest < 0].tolist())
-    error = graph.cost_error + 64 * _EPSILON * float(np.abs(graph.costs).sum())
-    return Repulsion(total, error, aside)
+    return Repulsion(total, _EPSILON * abs(total), aside)
 
 
 @kernel

@@ -83,9 +83,8 @@ def bound(
     with progress("bound") as callback:
         problem = with_selected_costs(problem, Execution(), callback).resolved()
         if given is not None:
-            inside = problem.inside(given.labels)
-            scale = max(abs(problem.all_singletons), abs(inside))
-            costs.check_objective(given, problem.all_singletons - inside, scale, features)
+            inside, objective = problem.costs_of(given.labels)
+            costs.check_objective(given, objective, max(abs(objective), abs(inside)), features)
         if check is None:
             found = lower_bound(
                 problem,
@@ -105,7 +104,7 @@ def bound(
     about: dict[str, Any] = {"n": problem.n, "bound": found.value, "method": found.method}
     about |= {"triangles": len(found.certificate.amounts), "seconds": found.seconds}
     if given is not None:
-        distance = Distance(problem.all_singletons - inside, inside, found)
+        distance = Distance(objective, inside, found)
         about |= {"objective": distance.objective, "inside": inside}
         about |= {"gap": distance.gap, "gap_inside": distance.gap_inside}
     about |= {"verified": check is not None, "output": output}

@@ -23,6 +23,7 @@ class Proof(NamedTuple):
     bound: float  # no clustering has a smaller objective
     optimal: bool  # whether the labels attain the bound, but for rounding
     rounding: float  # by which their objective may exceed the bound nevertheless
+    open_pairs: NDArray[np.int64]  # (m, 2) those that not every best clustering keeps together
 
 
 def prove(costs: NDArray[np.float64], labels: NDArray[np.int64], *, deadline: float | None = None) -> Proof:
@@ -59,7 +60,9 @@ def prove(costs: NDArray[np.float64], labels: NDArray[np.int64], *, deadline: fl
     if not quantum:
         error = np.finfo(np.float64).eps * (4 * float(np.abs(between).sum()) + abs(bound))
     lowest = min(bound - error, objective)
-    return Proof(found, float(unit * lowest), bool(proven), float(unit * (tolerance + 2 * error)))
+    rounding = float(unit * (tolerance + 2 * error))
+    open_pairs = np.stack([i, j], axis=1)[groups[i] != groups[j]]
+    return Proof(found, float(unit * lowest), bool(proven), rounding, open_pairs)
 
 
 def _quantum(weights: NDArray[np.float64]) -> float:

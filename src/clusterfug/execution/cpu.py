@@ -22,7 +22,7 @@ def execute(
 
         record.bound = bound_problem(problem, time_limit=solver.given_seconds, progress=callback)
         record.begin += record.bound.seconds
-        most = problem.all_singletons - record.bound.value - 2 * record.bound.rounding
-        context = context._replace(max_inside=most)
+        reached = record.bound.value + 2 * record.bound.rounding
+        context = context._replace(objective_bound=reached)
     solver.run(problem, context)
     return record.clustering(problem)

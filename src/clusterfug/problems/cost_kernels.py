@@ -126,20 +126,30 @@ def add_terms_before(rows: ExtendedRows, start: int, stop: int, sums: Floats) ->
 
 
 @kernel
-def add_costs_inside(rows: ExtendedRows, items: Ints, labels: Ints, seen: Floats, insides: Floats) -> None:
-    """insides[c] += total cost of the pairs with label c, among items that are sorted by label.
+def add_costs(
+    rows: ExtendedRows, items: Ints, labels: Ints, start: int, stop: int, seen: Floats, insides: Floats
+) -> float:
+    """insides[c] += total cost of the pairs with label c whose second item is one of items[start:stop].
 
-    The cost of an item to the earlier items of its cluster is computed from the sum of their rows, which
-    stays in `seen` for the next call: items may come in parts, and a cluster may continue in the next one.
+    Returns the total cost of the other pairs. The items are sorted by label. The cost of an item to earlier
+    ones is computed from the sums of the rows of its cluster, seen[0], and of the clusters before it,
+    seen[1], which stay there for the next call.
     """
-    query = np.empty(seen.shape[0])
-    for t in range(items.shape[0]):
+    query = np.empty(seen.shape[1])
+    across = 0.0
+    for t in range(start, stop):
         if t > 0 and labels[t] != labels[t - 1]:
-            seen[:] = 0.0
-        query[:] = seen
+            seen[1] += seen[0]
+            seen[0] = 0.0
+        query[:] = seen[0]
         apply_signature(rows, query)
         insides[labels[t]] += cost_to_item(rows, query, items[t])
-        add_row(rows, items[t], seen)
+        if labels[t] != labels[0]:
+            query[:] = seen[1]
+            apply_signature(rows, query)
+            across += cost_to_item(rows, query, items[t])
+        add_row(rows, items[t], seen[0])
+    return across
 
 
 @kernel

@@ -18,7 +18,7 @@ from clusterfug.execution.jit import Progress
 from clusterfug.models.assignment import cluster_means, most_similar
 from clusterfug.problems.cost_kernels import (
     ExtendedRows,
-    add_costs_inside,
+    add_costs,
     add_terms_before,
     costs_to_items,
     mirror,
@@ -28,7 +28,7 @@ from clusterfug.problems.cost_kernels import (
     sum_rows,
 )
 from clusterfug.problems.factorisation import factorise
-from clusterfug.problems.protocol import GroupCosts, Problem
+from clusterfug.problems.protocol import GroupCosts, LabelCosts, Problem
 from clusterfug.result import compact, number_by_first_appearance
 
 if TYPE_CHECKING:
@@ -321,21 +321,20 @@ class DenseProblem(Problem):
         for start in range(0, self.n, step):
             yield slice(start, min(self.n, start + step))
 
-    def inside(self, labels: Any) -> float:
-        """Total cost of the pairs that share a label, in O(n d) time and float64."""
+    def costs_of(self, labels: Any) -> LabelCosts:
+        """Total costs of the pairs that share a label, and of the others, in O(n d) time and float64."""
         labels = compact(checks.labels(labels, self.n))
-        return float(self.insides(labels, int(labels.max()) + 1).sum())
+        insides, across = self.cluster_costs(labels, int(labels.max()) + 1)
+        return LabelCosts(float(insides.sum()), across)
 
-    def insides(self, labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
-        """Total costs of the pairs in each of the clusters 0..k-1, in float64."""
+    def cluster_costs(self, labels: NDArray[np.int64], k: int) -> tuple[NDArray[np.float64], float]:
+        """Total costs of the pairs in each of the clusters 0..k-1, and of the pairs between them."""
         items = np.argsort(labels, kind="stable")
         labels = labels[items]
-        seen, insides = np.zeros(self.d + 1), np.zeros(k)
+        seen, insides, across = np.zeros((2, self.d + 1)), np.zeros(k), 0.0
         for block in self.blocks():
-            if block.start and labels[block.start] != labels[block.start - 1]:
-                seen[:] = 0.0
-            add_costs_inside(self.rows, items[block], labels[block], seen, insides)
-        return insides
+            across += add_costs(self.rows, items, labels, block.start, block.stop, seen, insides)
+        return insides, float(across)
 
     def greedy_merges(
         self, memory_limit: int, progress: Progress | None, searched: Callable[[], None]
@@ -410,19 +409,31 @@ class DenseProblem(Problem):
     def affords_polishing(self, nodes: int) -> bool:
         return self.affords_second_start(nodes) or self.n >= _MANY_NEIGHBOURHOODS * nodes
 
-    @property
-    def cost_error(self) -> float:
-        """Upper bound on the rounding error of the sum of all costs: (d + 16) roundings of their terms.
+    def cost_error(self, pairs: NDArray[Any] | None = None) -> float:
+        """Upper bound on the rounding errors of the costs of all pairs, or of some, and of their sum.
 
-        Only pairs count: an item of large magnitude among small ones has no cost to itself.
+        They are (d + 16) roundings of the terms. Only pairs count: an item of large magnitude among small
+        ones has no cost to itself.
         """
+        if pairs is not None:
+            return 2 * self._rounding_share * float(self.pair_terms(*pairs.T).sum())
         sums = np.zeros(self.d + 1)
         terms = sum(add_terms_before(self.rows, block.start, block.stop, sums) for block in self.blocks())
-        return 2 * (self.d + 16) * _EPSILON * float(terms)
+        return 2 * self._rounding_share * float(terms)
+
+    def repulsion_error(self) -> float:
+        from clusterfug.bounds.pairs import doubtful_terms
+
+        return 2 * self._rounding_share * doubtful_terms(self, self._rounding_share)
+
+    @property
+    def _rounding_share(self) -> float:
+        """Upper bound on the rounding error of a cost, as a share of the magnitudes of its terms."""
+        return (self.d + 16) * _EPSILON
 
     def pair_errors(self, pairs: NDArray[Any]) -> NDArray[np.float64]:
         magnitudes = self.magnitudes
-        return (self.d + 16) * _EPSILON * magnitudes[pairs[:, 0]] * magnitudes[pairs[:, 1]]
+        return self._rounding_share * magnitudes[pairs[:, 0]] * magnitudes[pairs[:, 1]]
 
     def repulsion(self, pairs: NDArray[Any], progress: Progress | None = None) -> "Repulsion":
         from clusterfug.bounds.pairs import dense_repulsion

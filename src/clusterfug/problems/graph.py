@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clusterfug import checks
 from clusterfug.execution.jit import Progress, kernel
 from clusterfug.problems.cost_kernels import mirror
-from clusterfug.problems.protocol import GroupCosts, Problem
+from clusterfug.problems.protocol import GroupCosts, LabelCosts, Problem
 from clusterfug.result import number_by_first_appearance
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _MAX_DISTANCE = 4  # edges on a path from a node to the nodes that count as clos
 _MAX_EXPANDED = 1000  # nodes per distance whose neighbours are visited
 _MAX_ASYMMETRY = 1e-6  # relative difference of the two entries of an edge: rounding, of float32 too
 _MAX_EXACT_INTEGER = 2**53  # integers of smaller magnitude are exact in float64
+_EPSILON = float(np.finfo(np.float64).eps)
 _CHEAP_NODES = 20_000  # a graph of this size is polished in about a second
 
 
@@ -48,11 +49,9 @@ class GraphProblem(Problem):
     costs : float64 array of shape (m,)
     n : int
         Number of nodes.
-    cost_error : float
+    parallel_error : float
         Upper bound on the total rounding error of the costs: those of parallel edges are added up.
     """
-
-    cost_error: float = 0.0
 
     kind: ClassVar[str] = "graph"
     executions: ClassVar[frozenset[str]] = frozenset({"cpu"})
@@ -86,13 +85,13 @@ class GraphProblem(Problem):
             raise ValueError(
                 f"at most {_MAX_NODES} nodes and {_MAX_EDGES} edges, not {self.n} and {len(edges)}"
             )
-        self.edges, self.costs, self.cost_error = _merge_parallel(edges, costs, self.n)
+        self.edges, self.costs, self.parallel_error = _merge_parallel(edges, costs, self.n)
 
-    def inside(self, labels: Any) -> float:
-        """Total cost of the edges whose ends share a label."""
+    def costs_of(self, labels: Any) -> LabelCosts:
+        """Total costs of the edges whose ends share a label, and of the others."""
         labels = checks.labels(labels, self.n)
         kept = labels[self.edges[:, 0]] == labels[self.edges[:, 1]]
-        return float(self.costs[kept].sum())
+        return LabelCosts(float(self.costs[kept].sum()), float(self.costs[~kept].sum()))
 
     @property
     def expected_work(self) -> int:
@@ -120,7 +119,8 @@ class GraphProblem(Problem):
         contracted = object.__new__(GraphProblem)
         contracted.n = int(labels.max()) + 1
         edges, costs, error = _merge_parallel(ends[cut], self.costs[cut], contracted.n)
-        contracted.edges, contracted.costs, contracted.cost_error = edges, costs, self.cost_error + error
+        contracted.edges, contracted.costs = edges, costs
+        contracted.parallel_error = self.parallel_error + error
         return contracted
 
     def closeness(self, i: int) -> NDArray[np.float64]:
@@ -187,8 +187,22 @@ class GraphProblem(Problem):
 
     @property
     def has_whole_costs(self) -> bool:
-        are_whole = np.all(self.costs == np.round(self.costs)) and not self.cost_error
+        are_whole = np.all(self.costs == np.round(self.costs)) and not self.parallel_error
         return bool(are_whole and np.abs(self.costs).sum() < _MAX_EXACT_INTEGER)
+
+    def cost_error(self, pairs: NDArray[Any] | None = None) -> float:
+        """Upper bound on the rounding errors of the costs of all edges, or of some, and of their sum."""
+        costs = self.costs if pairs is None else self.repulsion(pairs).aside
+        return self._sum_error(costs)
+
+    def repulsion_error(self) -> float:
+        return self._sum_error(self.costs[self.costs <= 0])
+
+    def _sum_error(self, costs: NDArray[np.float64]) -> float:
+        """Upper bound on the rounding errors of some costs, and of their sum; integers have none."""
+        if self.has_whole_costs:
+            return 0.0
+        return self.parallel_error + 64 * _EPSILON * float(np.abs(costs).sum())
 
     def repulsion(self, pairs: NDArray[Any], progress: Progress | None = None) -> "Repulsion":
         from clusterfug.bounds.pairs import graph_repulsion

@@ -66,6 +66,13 @@ class Solvable(ABC):
         return result
 
 
+class LabelCosts(NamedTuple):
+    """What a clustering costs: every pair is in one of the two sums."""
+
+    inside: float  # total cost of the pairs that share a label
+    objective: float  # total cost of the other pairs
+
+
 class GroupCosts(NamedTuple):
     """Costs between groups of items."""
 
@@ -93,17 +100,25 @@ class Problem(Solvable):
     # The objective.
 
     @abstractmethod
+    def costs_of(self, labels: Any) -> "LabelCosts":
+        """Total costs of the pairs that share a label, and of those that do not, in float64.
+
+        Each is the sum of its own pairs: a difference of sums would hide small costs of the pairs that are
+        cut behind huge costs of pairs that are kept together.
+        """
+
     def inside(self, labels: Any) -> float:
-        """Total cost of the pairs that share a label, in float64."""
+        """Total cost of the pairs that share a label."""
+        return self.costs_of(labels).inside
+
+    def objective(self, labels: Any) -> float:
+        """Total cost of the pairs that the labels separate."""
+        return self.costs_of(labels).objective
 
     @cached_property
     def all_singletons(self) -> float:
         """Objective of the clustering that cuts every pair: the total cost of all pairs."""
         return self.inside(np.zeros(self.n, dtype=np.int64))
-
-    def objective(self, labels: Any) -> float:
-        """Total cost of the pairs that the labels separate, in float64 from the labels alone."""
-        return self.all_singletons - self.inside(labels)
 
     def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Final labels: items without influence on any cost are assigned to a plausible cluster."""
@@ -188,10 +203,19 @@ class Problem(Solvable):
         """Whether all costs are integers with sums that are exact in float64: then so are objectives."""
         return False
 
-    @property
-    def cost_error(self) -> float:
-        """Upper bound on the rounding error of a sum over the costs of distinct pairs."""
-        return 0.0
+    @abstractmethod
+    def cost_error(self, pairs: NDArray[Any] | None = None) -> float:
+        """Upper bound on the rounding errors of the costs of all pairs, or of some, and of their sum.
+
+        Some pairs are an array of shape (m, 2).
+        """
+
+    @abstractmethod
+    def repulsion_error(self) -> float:
+        """Upper bound on those of the pairs that may repel: pairs that certainly attract are left out.
+
+        Huge costs of pairs that attract are in no sum of negative costs, and no good clustering cuts them.
+        """
 
     def pair_errors(self, pairs: NDArray[Any]) -> NDArray[np.float64]:
         """Upper bounds on the rounding errors of the costs of some pairs, shape (m,) for pairs (m, 2)."""

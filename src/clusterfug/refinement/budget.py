@@ -7,17 +7,19 @@ from clusterfug.execution.jit import clock
 
 
 class Budget:
-    """Time limit in seconds from now (without compilation) and maximum number of iterations, both unlimited
-    by default.
+    """Time limit in seconds from now and maximum number of iterations, both unlimited by default.
 
-    `inside_bound` is an upper bound on the total cost inside the clusters of any clustering: a search that
-    reaches it has found an optimum and may stop.
+    The compilation of kernels does not count. A search that reaches `objective_bound`, below which no
+    objective is (but for rounding), has found an optimum and may stop.
     """
 
     def __init__(
-        self, time_limit: float | None = None, max_iter: int | None = None, inside_bound: float = math.inf
+        self,
+        time_limit: float | None = None,
+        max_iter: int | None = None,
+        objective_bound: float = -math.inf,
     ) -> None:
-        self.inside_bound = inside_bound
+        self.objective_bound = objective_bound
         self._start = clock()
         self._limit = time_limit
         self._max_iter = max_iter

@@ -50,9 +50,9 @@ def best_steps(start: Start) -> Steps:
     problem, _, budget, rng, progress = start
     for name, refined in _polished_steps(start, second_start=True, polishing=True):
         yield name, refined
-    kept, inside = refined.labels, problem.inside(refined.labels)
+    kept, objective = refined.labels, problem.objective(refined.labels)
     for number in range(_N_STARTS if problem.n <= MAX_PART_ITEMS else 1):
-        if inside >= budget.inside_bound or (number > 0 and budget.over()):
+        if objective <= budget.objective_bound or (number > 0 and budget.over()):
             break
         current = multilevel(problem, budget, rng) if number > 0 else kept
         for labels in iterated_local_search(problem, current, budget, rng):
@@ -61,10 +61,10 @@ def best_steps(start: Start) -> Steps:
             if labels is current:
                 continue
             current = labels
-            if problem.inside(labels) > inside:
-                kept, inside = labels, problem.inside(labels)
+            if problem.objective(labels) < objective:
+                kept, objective = labels, problem.objective(labels)
                 yield "search", Refined(kept, False, False)
-                if inside >= budget.inside_bound:
+                if objective <= budget.objective_bound:
                     break
     if refined.move_optimal:  # the labels were optimal before the search, so restoring it takes little time
         yield "search", refine(problem, kept, Budget())
@@ -93,14 +93,12 @@ def _polished_steps(start: Start, second_start: bool, polishing: bool) -> Steps:
 
 def or_single_cluster(problem: Problem, labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """The labels, or a single cluster of all items if its objective is lower."""
-    if problem.inside(labels) < problem.all_singletons:
-        return np.zeros(problem.n, dtype=np.int64)
-    return labels
+    return np.zeros(problem.n, dtype=np.int64) if problem.objective(labels) > 0 else labels
 
 
 def _better(problem: Problem, first: Refined, second: Refined) -> Refined:
-    """The result with the larger cost inside clusters; the first if both are equal."""
-    return second if problem.inside(second.labels) > problem.inside(first.labels) else first
+    """The result of smaller objective; the first if both are equal."""
+    return second if problem.objective(second.labels) < problem.objective(first.labels) else first
 
 
 STRATEGIES: dict[str, Callable[[Start], Steps]] = {

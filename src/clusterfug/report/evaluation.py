@@ -120,8 +120,8 @@ def evaluate(labels: Any, truth: Any = None, problem: "Problem | None" = None) -
     clusters = _with_single_noise(given)
     cost = None
     if problem is not None:
-        inside = problem.inside(clusters)
-        cost = Cost(problem.all_singletons - inside, inside, problem.all_singletons)
+        inside, objective = problem.costs_of(clusters)
+        cost = Cost(objective, inside, problem.all_singletons)
     return Evaluation(
         sizes=_sizes(clusters),
         noise=int(np.count_nonzero(given == NO_LABEL)),

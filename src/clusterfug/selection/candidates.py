@@ -122,8 +122,7 @@ class StrictnessSearch:
         """Return inside and objective of labels at a strictness."""
         problem, device = self.problem(strictness), self.execution.device
         if device is None:
-            resolved = problem.resolved()
-            return resolved.inside(labels), resolved.objective(labels)
+            return problem.resolved().costs_of(labels)
         from clusterfug.execution.torch.solve import cost_of_labels
 
         return cost_of_labels(problem, labels, self.execution)

@@ -102,7 +102,7 @@ def solve_path(
     def no_worse(i: int, neighbour: Clustering) -> Clustering:
         """Return the result of threshold i, or a better one from the labels of a neighbour."""
         other = solve(i, make_solver("fast", init=neighbour.labels, time_limit=solver.given_seconds))
-        if other.inside <= results[i].inside:
+        if other.objective >= results[i].objective:
             return results[i]
         return replace(other, algorithm=solver.name, bound=results[i].bound)
 

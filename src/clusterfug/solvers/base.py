@@ -24,7 +24,7 @@ class Context(NamedTuple):
     record: "Recorder"
     progress: "Progress | None" = None
     memory_limit: int | None = None
-    max_inside: float = np.inf  # no clustering keeps more inside, by a lower bound
+    objective_bound: float = -np.inf  # no objective is smaller, but for rounding
 
 
 TIME_LIMIT_DOC = "seconds after which refinement stops; by default 60 for best and exact, none for others"

@@ -49,7 +49,7 @@ class Contraction(Solver):
         labels = labels_of_merges(problem.n, record.merges)
         record.phase("contraction", labels)
         if self.refine:
-            budget = Budget(self.time_limit, None, context.max_inside)
+            budget = Budget(self.time_limit, None, context.objective_bound)
             record.phase("refinement", *refine(problem, or_single_cluster(problem, labels), budget))
 
     @abstractmethod

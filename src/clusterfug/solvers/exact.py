@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 #: Items of which a proof is attempted, at most.
 MAX_ITEMS = 300
-_SUM_ROUNDING = 16 * float(
-    np.finfo(np.float64).eps
-)  # of an objective, as a share of the sum of all |costs|
 _LAST_BOUND_SECONDS = 1.0  # for a bound by triangles when the time limit ended the proof
 
 
@@ -36,10 +33,10 @@ class Exact(RandomSearch):
             raise ValueError(f"exact is for at most {MAX_ITEMS} items, not {n}: use best with bound=True")
         starting_labels(self.init, n)
 
-    def budget(self, max_inside: float = np.inf) -> "Budget":
+    def budget(self, objective_bound: float = -np.inf) -> "Budget":
         from clusterfug.refinement.budget import Budget
 
-        return Budget(TIME_LIMIT if self.time_limit is None else self.time_limit, None, max_inside)
+        return Budget(TIME_LIMIT if self.time_limit is None else self.time_limit, None, objective_bound)
 
     def run(self, problem: "Problem", context: Context) -> None:
         from clusterfug.bounds.certificate import LowerBound
@@ -63,12 +60,13 @@ class Exact(RandomSearch):
             record.phase(INTERRUPTED, record.labels)
             return
         # The proof is of rounded costs: gains that are small beside other costs may be left.
-        refined = refine(problem, compact(proof.labels), Budget())
+        refined = refine(problem, compact(proof.labels), Budget(budget.left()))
         record.phase("exact", *refined)
-        value = proof.bound - 2 * problem.cost_error
+        error = 2 * problem.cost_error(proof.open_pairs)
         # An objective within twice the rounding of the bound counts as optimal.
-        rounding = 4 * problem.cost_error + proof.rounding + _SUM_ROUNDING * float(np.abs(costs).sum())
-        bound = LowerBound(value, rounding / 2, "exact", None, record.last_seconds)
+        bound = LowerBound(
+            proof.bound - error, error + proof.rounding / 2, "exact", None, record.last_seconds
+        )
         if not proof.optimal:
             bound = max(bound, bound_problem(problem, time_limit=_LAST_BOUND_SECONDS), key=float)
         record.bound = bound

@@ -37,10 +37,10 @@ class LocalSearch(Solver):
     def generator(self) -> np.random.Generator:
         return np.random.default_rng(0)
 
-    def budget(self, max_inside: float = np.inf) -> "Budget":
+    def budget(self, objective_bound: float = -np.inf) -> "Budget":
         from clusterfug.refinement.budget import Budget
 
-        return Budget(self.time_limit, None, max_inside)
+        return Budget(self.time_limit, None, objective_bound)
 
     def check(self, n: int) -> None:
         starting_labels(self.init, n)
@@ -48,7 +48,7 @@ class LocalSearch(Solver):
     def run(self, problem: "Problem", context: Context) -> None:
         from clusterfug.refinement.strategies import STRATEGIES, Start
 
-        budget = self.budget(context.max_inside)
+        budget = self.budget(context.objective_bound)
         init = starting_labels(self.init, problem.n)
         steps = STRATEGIES[self.name](Start(problem, init, budget, self.generator, context.progress))
         try:
@@ -107,13 +107,13 @@ class BestSearch(RandomSearch):
         if self.max_iter is not None:
             object.__setattr__(self, "max_iter", checks.count("max_iter", self.max_iter, 0))
 
-    def budget(self, max_inside: float = np.inf) -> "Budget":
+    def budget(self, objective_bound: float = -np.inf) -> "Budget":
         from clusterfug.refinement.budget import Budget
 
         limit = self.time_limit
         if limit is None and self.max_iter is None:
             limit = TIME_LIMIT
-        return Budget(limit, self.max_iter, max_inside)
+        return Budget(limit, self.max_iter, objective_bound)
 
     def run(self, problem: "Problem", context: Context) -> None:
         """As every local search; Ctrl-C during the search keeps the best labels so far."""

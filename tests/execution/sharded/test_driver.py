@@ -38,7 +38,7 @@ def test_no_move_and_no_join_improves_the_result(seed, size, max_items):
         assert sorted(set(refined.labels)) == list(range(refined.labels.max() + 1))
         assert_optimal(costs, refined.labels)
         assert evaluation.inside == pytest.approx(problem.inside(refined.labels))
-        assert evaluation.all_pairs == pytest.approx(problem.all_singletons)
+        assert evaluation.objective == pytest.approx(problem.objective(refined.labels))
         if init is not None:
             assert evaluation.inside >= problem.inside(init) - 1e-9
 
@@ -192,33 +192,33 @@ def test_many_items_move_in_groups(rng):
 
 
 class ScriptedDriver(Driver):
-    """A driver whose evaluations are given by the number of evaluations so far."""
+    """A driver whose objectives are given by the number of evaluations so far."""
 
-    def __init__(self, problem, inside):
+    def __init__(self, problem, objective):
         shards = [Shard(0, problem.n, problem, tasks.Recipe())]
         super().__init__(shards, LocalEngine(), Checkpoint(None, {}), Budget(), 1)
-        self.evaluated, self.inside = [], inside
+        self.evaluated, self.objective = [], objective
 
     def _evaluate(self, labels):
         self.evaluated.append(labels)
-        return RunEvaluation(None, self.inside(len(self.evaluated)), 0.0, 0)
+        return RunEvaluation(None, 0.0, self.objective(len(self.evaluated)), 0)
 
 
-NOTHING_INSIDE = RunEvaluation(None, 0.0, 0.0, 0)
+NO_COSTS = RunEvaluation(None, 0.0, 0.0, 0)
 
 
-@pytest.mark.parametrize("grows_at", [1, 2, 3, 4, None])
-def test_smaller_shares_of_the_moves_are_tried_until_inside_grows(rng, grows_at):
+@pytest.mark.parametrize("falls_at", [1, 2, 3, 4, None])
+def test_smaller_shares_of_the_moves_are_tried_until_the_objective_falls(rng, falls_at):
     """All of them, a half, a quarter; then those of the first group with any move, in any case."""
     n = 40
     state = all_changed(np.arange(n) % 4, n_rounds=5)
     proposed = np.where(np.arange(n) < 8, state.labels, (state.labels + 1) % 4)
     groups = [np.arange(8), np.arange(8, 20), np.arange(20, n)]
-    driver = ScriptedDriver(noisy_problem(rng, n), lambda count: 1.0 if count == grows_at else -1.0)
-    after, evaluation = driver._accept(state, NOTHING_INSIDE, proposed, np.zeros(4, dtype=bool), groups)
+    driver = ScriptedDriver(noisy_problem(rng, n), lambda count: -1.0 if count == falls_at else 1.0)
+    after, evaluation = driver._accept(state, NO_COSTS, proposed, np.zeros(4, dtype=bool), groups)
     moved = [int(np.count_nonzero(labels != state.labels)) for labels in driver.evaluated]
-    assert len(moved) == (grows_at or 4)
-    assert evaluation.inside == (1.0 if grows_at else -1.0)
+    assert len(moved) == (falls_at or 4)
+    assert evaluation.objective == (-1.0 if falls_at else 1.0)
     assert moved[0] == 32
     if len(moved) == 4:
         assert moved[0] > moved[1] > moved[2] > 0
@@ -230,9 +230,9 @@ def test_smaller_shares_of_the_moves_are_tried_until_inside_grows(rng, grows_at)
 def test_the_moves_of_one_group_are_accepted_at_once(rng):
     state = all_changed(np.array([0, 0, 0, 0, 1, 1, 1, 1]))
     proposed = np.array([0, 0, 0, 0, 1, 1, 1, 2])
-    driver = ScriptedDriver(noisy_problem(rng, 8), lambda count: -1.0)
+    driver = ScriptedDriver(noisy_problem(rng, 8), lambda count: 1.0)
     unsettled = np.array([True, False])
-    after, _ = driver._accept(state, NOTHING_INSIDE, proposed, unsettled, [np.arange(8)])
+    after, _ = driver._accept(state, NO_COSTS, proposed, unsettled, [np.arange(8)])
     assert len(driver.evaluated) == 1
     np.testing.assert_array_equal(after.labels, proposed)
     assert after.changed.tolist() == [True, True, True]
@@ -240,10 +240,10 @@ def test_the_moves_of_one_group_are_accepted_at_once(rng):
 
 def test_without_moves_nothing_is_evaluated(rng):
     state = all_changed(np.arange(8) % 2, n_rounds=3)
-    driver = ScriptedDriver(noisy_problem(rng, 8), lambda count: -1.0)
+    driver = ScriptedDriver(noisy_problem(rng, 8), lambda count: 1.0)
     unsettled = np.array([False, True])
-    after, same = driver._accept(state, NOTHING_INSIDE, state.labels.copy(), unsettled, [np.arange(8)])
-    assert same is NOTHING_INSIDE
+    after, same = driver._accept(state, NO_COSTS, state.labels.copy(), unsettled, [np.arange(8)])
+    assert same is NO_COSTS
     assert driver.evaluated == []
     assert (after.changed.tolist(), after.n_rounds) == ([False, True], 4)
 
@@ -252,9 +252,9 @@ def test_clusters_with_rejected_moves_are_not_settled(rng):
     """Only one of two moves is accepted: the cluster of the other item is scored again."""
     state = all_changed(np.arange(8) // 2)
     proposed = np.array([1, 0, 1, 1, 3, 2, 3, 3])
-    driver = ScriptedDriver(noisy_problem(rng, 8), lambda count: -1.0)
+    driver = ScriptedDriver(noisy_problem(rng, 8), lambda count: 1.0)
     groups = [np.array([0]), np.array([4])]
-    after, _ = driver._accept(state, NOTHING_INSIDE, proposed, np.zeros(4, dtype=bool), groups)
+    after, _ = driver._accept(state, NO_COSTS, proposed, np.zeros(4, dtype=bool), groups)
     np.testing.assert_array_equal(after.labels, [1, 0, 1, 1, 2, 2, 3, 3])
     assert after.changed.tolist() == [True, True, True, False]
 

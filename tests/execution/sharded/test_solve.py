@@ -293,3 +293,16 @@ def test_the_seed_counts_where_all_items_fit_in_one_task(rng, tmp_path):
         np.testing.assert_array_equal(with_checkpoint.labels, without.labels)
     with pytest.raises(ValueError, match="other seed"):
         dense_multicut(X, 0.1, random_state=0, checkpoint=tmp_path / "3")
+
+
+def test_huge_costs_that_are_kept_do_not_change_the_objective(rng):
+    X = np.zeros((40, 4))
+    X[:, :3] = rng.normal(size=(40, 3))
+    X[[3, 35]] = 0, 0, 0, 1e8
+    result = dense_multicut(X, 0.4, metric="inner_product", memory_limit=1)
+    assert result.labels[3] == result.labels[35]
+    exact = DenseProblem(X, 0.4).objective(result.labels)
+    others = np.flatnonzero(~np.isin(np.arange(40), [3, 35]))
+    alone = DenseProblem(X[others], 0.4).objective(result.labels[others])
+    assert result.objective == pytest.approx(exact, rel=1e-12)
+    assert result.objective == pytest.approx(alone - 0.4 * 2 * 38, rel=1e-12)

@@ -39,9 +39,9 @@ def test_totals_of_parts_add_up_to_those_of_the_problem(rng, costs, dtype):
             assert totals.mass[at] == pytest.approx(problem.magnitudes[labels == c].sum())
             assert totals.sizes[at] == np.count_nonzero(labels == c)
         assert totals.weightless.sum() == np.count_nonzero(weight == 0)
-        np.testing.assert_allclose(totals.inside, problem.insides(compact(labels), 5), atol=1e-12)
+        np.testing.assert_allclose(totals.inside, problem.cluster_costs(compact(labels), 5)[0], atol=1e-12)
         assert totals.terms().inside == pytest.approx(problem.inside(labels))
-        assert totals.terms().all_pairs == pytest.approx(problem.all_singletons)
+        assert totals.terms().across == pytest.approx(problem.objective(labels))
         np.testing.assert_array_equal(totals.signature, problem.rows.signature)
 
 
@@ -68,7 +68,7 @@ def test_objective_terms_of_blocks_of_clusters_add_up(rng):
     totals = cluster_totals(problem, labels)
     terms = reduce(ObjectiveTerms.add, (totals.block(start, start + 2).terms() for start in (0, 2, 4)))
     assert terms.inside == pytest.approx(problem.inside(labels))
-    assert terms.all_pairs == pytest.approx(problem.all_singletons)
+    assert terms.across == pytest.approx(problem.objective(labels))
     assert terms.weightless == np.count_nonzero(labels == 3) > 0
 
 
@@ -79,4 +79,4 @@ def test_one_long_row_does_not_hide_the_costs_of_the_others():
     parts = [cluster_totals(problem.subset(part), labels[part]) for part in (slice(0, 2), slice(2, 3))]
     terms = add_totals(*parts).terms()
     assert terms.inside == pytest.approx(0.5)
-    assert terms.inside - terms.all_pairs == pytest.approx(0.4)
+    assert terms.across == pytest.approx(-0.4)

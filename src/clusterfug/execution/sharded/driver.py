@@ -43,7 +43,7 @@ class RunEvaluation(NamedTuple):
 
     totals: list[Any]  # each of a block of consecutive clusters
     inside: float
-    all_pairs: float  # total cost of all pairs
+    objective: float  # total cost of the other pairs
     weightless: int  # items of weight 0
 
 
@@ -212,7 +212,7 @@ class Driver:
 
     def _refine(self, state: DriverState, evaluation: RunEvaluation) -> tuple[str, Refined, RunEvaluation]:
         """Alternate moves and joins until neither improves the clustering."""
-        if evaluation.all_pairs > evaluation.inside:
+        if evaluation.objective > 0:
             state = DriverState(np.zeros_like(state.labels), np.ones(1, dtype=np.bool_), state.n_rounds)
             evaluation = self._evaluate(state.labels)
         verified = False
@@ -223,7 +223,7 @@ class Driver:
                 joined, join_optimal = self._join_clusters(evaluation.totals, len(state.changed))
                 if int(joined.max()) + 1 < len(joined):
                     after = self._evaluate(joined[state.labels])
-                    if not after.inside > evaluation.inside:  # gains are rounding errors
+                    if not after.objective < evaluation.objective:  # gains are rounding errors
                         break
                     changed, evaluation = np.bincount(joined) > 1, after
                     state = DriverState(
@@ -353,7 +353,7 @@ class Driver:
             present[labels] = True
             labels = (np.cumsum(present) - 1)[labels]
             after = self._evaluate(labels)
-            if after.inside > evaluation.inside or not share or len(groups) == 1:
+            if after.objective < evaluation.objective or not share or len(groups) == 1:
                 break
         changed[: len(unsettled)] = unsettled
         changed[state.labels[moves]] = changed[proposed[accepted]] = True
@@ -366,7 +366,7 @@ class Driver:
         totals = self._totals(self.shards, labels)
         submitted = [self.engine.submit(ClusterTotals.terms, block) for block in totals]
         terms = reduce(ObjectiveTerms.add, (self.engine.value(task) for task in submitted))
-        return RunEvaluation(totals, terms.inside, terms.all_pairs, terms.weightless)
+        return RunEvaluation(totals, terms.inside, terms.across, terms.weightless)
 
     def _totals(self, shards: list[Shard], labels: Labels) -> list[Any]:
         """Return the totals of the clusters 0..K-1 of the labels, in blocks."""

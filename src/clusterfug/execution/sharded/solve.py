@@ -139,8 +139,7 @@ def solve_shards(
         driver = Driver(shards, engine, checkpoint, solver.budget(), most, solver.name, rng, callback)
         for name, refined, evaluation in driver.phases(init):
             now, count = clock(), int(refined.labels.max()) + 1
-            objective = evaluation.all_pairs - evaluation.inside
-            trace.append(Phase(name, now - last, count, objective, *refined[1:]))
+            trace.append(Phase(name, now - last, count, evaluation.objective, *refined[1:]))
             last = now
         labels = refined.labels
         if evaluation.weightless:

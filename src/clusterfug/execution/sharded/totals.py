@@ -10,18 +10,13 @@ from clusterfug.problems.dense import DenseProblem
 
 
 class ObjectiveTerms(NamedTuple):
-    """Sums over clusters from which objective and inside follow; terms of disjoint clusters add up."""
+    """Sums over clusters that make up inside and the objective; terms of disjoint clusters add up."""
 
     inside: float  # total cost of the pairs that share a cluster
     across: float  # total cost of the other pairs
     row: Floats  # (d + 1,) sum of all items
     weightless: int  # items of weight 0
     signature: Floats  # (d + 1,)
-
-    @property
-    def all_pairs(self) -> float:
-        """Total cost of all pairs."""
-        return self.inside + self.across
 
     def add(self, other: "ObjectiveTerms") -> "ObjectiveTerms":
         """Return the terms of all clusters of both."""
@@ -78,7 +73,7 @@ def cluster_totals(problem: DenseProblem, labels: NDArray[np.int64]) -> ClusterT
         weight=np.bincount(at, weights=weight),
         sizes=np.bincount(at),
         weightless=np.bincount(at[weight == 0], minlength=len(ids)),
-        inside=problem.insides(at, len(ids)),
+        inside=problem.cluster_costs(at, len(ids))[0],
         signature=problem.rows.signature,
     )
 

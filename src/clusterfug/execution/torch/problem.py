@@ -15,7 +15,7 @@ from clusterfug.execution import threads
 from clusterfug.execution.torch import operations as ops
 
 _BLOCK_ENTRIES = 1 << 26  # of absolute features at a time
-#: Squares of rows are small if their sum is at most this many times the sum of the terms of all pairs.
+#: Squares of rows are small if their sum is at most this many times the sum of the terms of some pairs.
 _MAX_SQUARES = 16
 
 
@@ -230,15 +230,19 @@ class TensorProblem:
 
     @cached_property
     def has_small_squares(self) -> bool:
-        """Whether the squares of the rows are no larger than the terms of all pairs, in each problem.
+        """Whether the squares of the rows are no larger than the terms of all pairs, in each problem."""
+        return self._has_small_squares(ops.problem_sums(self.a.contiguous(), self.starts).square(), 1)
 
-        Then a difference of squares is about as exact as a sum over pairs. Their terms are at least those
-        of a.
+    def _has_small_squares(self, squares: Tensor, clusters: Tensor | int) -> bool:
+        """Whether the squares of the rows are no larger than the terms of pairs inside some clusters.
+
+        Then a difference of squares is about as exact as a sum over the pairs. Their terms are at least
+        those of a: `squares` has the sums of the squares of a of the clusters, per problem.
         """
-        values = self.magnitudes.square(), self.a.contiguous(), self.a.square()
-        rows, total, own = (ops.problem_sums(each, self.starts) for each in values)
-        pairs = self.last.abs() * (total.square() - own) / 2
-        return bool(((rows <= _MAX_SQUARES * pairs) | (self.starts.diff() == 1)).all())
+        values = self.magnitudes.square(), self.a.square()
+        rows, own = (ops.problem_sums(each, self.starts) for each in values)
+        pairs = self.last.abs() * (squares - own) / 2
+        return bool(((rows <= _MAX_SQUARES * pairs) | (self.starts.diff() == clusters)).all())
 
     def exact_inside(self, labels: Tensor, clusters: "TensorProblem | None" = None) -> Tensor:
         """Return the total cost inside clusters given by labels, per problem, to the rounding of pairs.
@@ -246,8 +250,10 @@ class TensorProblem:
         `clusters` is the contraction, if it is at hand. If the squares of rows are small, the cost is a
         difference of squares; otherwise it is added up from costs of pairs only.
         """
-        if self.has_small_squares:
-            return self.inside(self.contract(labels)[0] if clusters is None else clusters)
+        clusters = self.contract(labels)[0] if clusters is None else clusters
+        squares = ops.problem_sums(clusters.a.square(), clusters.starts)
+        if self._has_small_squares(squares, clusters.starts.diff()):
+            return self.inside(clusters)
         if self.part_size is None:
             return self._joined_in_pairs(labels)[0]
         total = torch.zeros_like(self.last)
@@ -265,10 +271,8 @@ class TensorProblem:
 
     def cost_of(self, labels: Tensor, clusters: "TensorProblem") -> tuple[Tensor, Tensor]:
         """Return the total costs inside and between clusters: labels 0..K-1, and the contraction."""
-        inside, one = self.exact_inside(labels, clusters), torch.zeros_like(clusters.problem_of)
-        if self.has_small_squares:
-            return inside, self.inside(clusters.contract(one)[0]) - inside
-        return inside, clusters.exact_inside(one)
+        one = torch.zeros_like(clusters.problem_of)
+        return self.exact_inside(labels, clusters), clusters.exact_inside(one)
 
     def _joined_in_pairs(self, labels: Tensor) -> tuple[Tensor, "TensorProblem", Tensor]:
         """Join the items of every cluster in pairs, then those pairs in pairs, and so on.

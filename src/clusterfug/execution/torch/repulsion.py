@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from clusterfug.bounds.certificate import NEGLIGIBLE_ERROR
 from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress
 from clusterfug.execution.torch.device import available_bytes
@@ -37,17 +39,37 @@ def total_repulsion(
         sums, terms = [], _Terms(packed)
         for top, rows, a in _blocks(packed):
             terms.add(rows, a)
-            queries = rows if packed.signs is None else rows * packed.signs
             for left, columns, b in _blocks(packed, top):
-                costs = queries @ columns.T + packed.last * a[:, None] * b
+                costs = _costs(packed, rows, a, columns, b)
                 sums.append((costs.triu(1) if left == top else costs).clamp(max=0).sum(1).sum())
             if callback is not None:
                 bottom = top + len(rows)
                 callback("bound", bottom * (2 * n - bottom), n * n)
         total = math.fsum(torch.stack(sums).tolist())
-        error = 2.0**-51 * (packed.d + 16) * float(terms.total)
+        share = 2.0**-52 * (packed.d + 16)
+        error = 2 * share * float(terms.total)
+        if error > NEGLIGIBLE_ERROR * abs(total):
+            error = 2 * share * _doubtful_terms(packed, share)
         error += 2.0**-52 * _MAX_ADDITIONS * abs(total)
         return pack.units[0] * total, pack.units[0] * error
+
+
+def _costs(problem: TensorProblem, rows: Tensor, a: Tensor, columns: Tensor, b: Tensor) -> Tensor:
+    """Return the costs between the items of two blocks."""
+    queries = rows if problem.signs is None else rows * problem.signs
+    return queries @ columns.T + problem.last * a[:, None] * b
+
+
+def _doubtful_terms(problem: TensorProblem, share: float) -> float:
+    """Return the total magnitude of the terms of all costs that do not exceed a share of their terms."""
+    absolute = replace(problem, signs=None, last=problem.last.abs())
+    sums = []
+    for top, rows, a in _blocks(problem):
+        for left, columns, b in _blocks(problem, top):
+            terms = _costs(absolute, rows.abs(), a.abs(), columns.abs(), b.abs())
+            terms[_costs(problem, rows, a, columns, b) > share * terms] = 0
+            sums.append((terms.triu(1) if left == top else terms).sum(1).sum())
+    return math.fsum(torch.stack(sums).tolist())
 
 
 class _Terms:
