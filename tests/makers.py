@@ -347,3 +347,8 @@ def limited_file_size(size):
 def names_in(folder):
     """Sorted names of the files in a folder."""
     return sorted(path.name for path in folder.iterdir())
+
+
+def without_announcement(errors):
+    """Error output without the line that a process prints if it is the first to compile kernels."""
+    return "".join(line for line in errors.splitlines(True) if "compiling kernels" not in line)

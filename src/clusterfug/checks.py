@@ -54,7 +54,11 @@ def time_limit(value: Any) -> float | None:
     """Return seconds, of which there may be infinitely many, or None."""
     if value is None:
         return None
-    return np.inf if isinstance(value, float) and value == np.inf else number("time_limit", value, 0.0)
+    return (
+        np.inf
+        if isinstance(value, float | np.floating) and value == np.inf
+        else number("time_limit", value, 0.0)
+    )
 
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

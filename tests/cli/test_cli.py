@@ -32,11 +32,18 @@ def test_version(run):
         ("bound x.npy --method sdp", "'sdp' is not one of"),
         ("cluster time_limit.npy", ": time_limit.npy does not exist"),
         ("cluster a/n_clusters/n_clusters-2.npy", ": a/n_clusters/n_clusters-2.npy does not exist"),
+        ("cluster x.npy -a time_limit", "unknown algorithm 'time_limit'"),
+        ("cluster x.npy -a memory_limit=5", "unknown algorithm 'memory_limit=5'"),
         ("cluster x.npy -a gaec --memory-limit 1B", "use --algorithm dgaec-inc, which"),
     ],
 )
 def test_wrong_usage_is_one_line(assert_fails, command, message):
     assert_fails(command, message)
+
+
+def test_a_file_may_have_the_name_of_a_parameter(run):
+    code, _, errors = run("cluster", "n_clusters absent.npy")
+    assert (code, errors) == (2, "clusterfug: error: n_clusters absent.npy does not exist\n")
 
 
 def test_a_missing_extra_is_named(run, features, monkeypatch):

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -255,6 +257,35 @@ def test_finished_images_are_kept_after_an_interrupt(folder, tmp_path, run, monk
     assert (code, errors) == (130, f"clusterfug: interrupted; 1 images are finished in {out}\n")
     assert list(contents(out)) == ["panoptic.json", "panoptic/first.png"]
     assert list(CocoTruth(out / "panoptic.json").annotations) == ["first"]
+
+
+@pytest.mark.parametrize("form", ["npy", "coco"])
+def test_an_interrupt_between_the_files_of_an_image_leaves_none(folder, tmp_path, run, monkeypatch, form):
+    def interrupt(path, array):
+        write_picture(path, array)
+        if path.parts[-2:] == ("overlays", "second.png"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("clusterfug.segmentation.outputs.write_picture", interrupt)
+    out = tmp_path / "out"
+    code, _, _ = run("segment", folder, "--things", 26, "--format", form, "-o", out, "--overlays")
+    assert code == 130
+    names = {Path(name).stem for name in contents(out)}
+    assert names == ({"first", "panoptic"} if form == "coco" else {"first"})
+
+
+def test_results_of_a_run_that_ended_meanwhile_are_not_overwritten(tmp_path):
+    out, maps = tmp_path / "out", street()
+    with SegmentationWriter(out, "npy", Rules(things=(26,))) as late:
+        with SegmentationWriter(out, "npy", Rules(things=(26,))) as early:
+            early.write(SimpleNamespace(name="a"), maps)
+            early.close()
+        before = contents(out)
+        late.write(SimpleNamespace(name="a"), maps)
+        with pytest.raises(FileExistsError, match="it is not empty"):
+            late.close()
+    assert "a.npy" in before
+    assert contents(out) == {"a.npy": before["a.npy"]}
 
 
 def test_the_json_describes_the_images_that_are_there(folder, tmp_path, run, monkeypatch):

@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
         if threads.interrupt_is_lost():
             code = INTERRUPTED
         elif isinstance(error, USER_ERRORS):
-            code = _fail(in_options(described(error), options_of(given)))
+            code = _fail(in_options(described(error), options_of(given), given))
         else:
             raise
     if code == INTERRUPTED:  # some versions of typer return it, others raise
@@ -98,11 +98,21 @@ def options_of(arguments: list[str]) -> dict[str, str]:
     return {python: flag for python, flag in found.items() if flag.startswith("--")}
 
 
-def in_options(message: str, options: dict[str, str]) -> str:
+def in_options(message: str, options: dict[str, str], given: list[str]) -> str:
     """Return a message in which options of the command stand for parameters of functions.
 
-    A name that touches other characters of a path is part of a file name.
+    What the user has written, in quotes or as an argument of the command, stays as it is.
     """
+    written = (argument for argument in given if any(name in argument != name for name in options))
+    quoted = r"(?<!=)'[^']*'", r'(?<!=)"[^"]*"'
+    kept = re.compile("(" + "|".join((*quoted, *map(re.escape, written))) + ")")
+    parts = kept.split(message)
+    parts[::2] = (_with_flags(part, options) for part in parts[::2])
+    return "".join(parts)
+
+
+def _with_flags(message: str, options: dict[str, str]) -> str:
+    """Return a message with options for parameters; a name that touches a path is part of it."""
     for python, flag in options.items():
         name = rf"(?<![\w./\\-]){python}"
         message = re.sub(rf"{name}=True\b", flag, message)

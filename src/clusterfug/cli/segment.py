@@ -234,10 +234,12 @@ class Tally:
                     threads.check_stop()
                     try:
                         self._add(outcome)
-                    except Exception as error:
-                        self.failed[outcome.name] = " ".join(str(error).split()) or type(error).__name__
+                    except BaseException as error:
                         if self.writer is not None:
                             self.writer.discard(outcome.name)
+                        if not isinstance(error, Exception):
+                            raise
+                        self.failed[outcome.name] = " ".join(str(error).split()) or type(error).__name__
                     if callback is not None:
                         callback("images", self.done + len(self.failed), total)
         except KeyboardInterrupt:

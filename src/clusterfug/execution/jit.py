@@ -106,10 +106,10 @@ def _compilations() -> Any:
                 _log.warning("clusterfug: compiling kernels, once; this takes about half a minute")
 
         def on_end(self, _: Any) -> None:
-            self.depth -= 1
             seconds, begin = self.past
-            if not self.depth and begin is not None:
+            if self.depth == 1 and begin is not None:
                 self.past = seconds + time.perf_counter() - begin, None
+            self.depth -= 1
 
     listener = Compilations()
     event.register("numba:compile", listener)  # type: ignore[no-untyped-call]

@@ -203,7 +203,8 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             return validate_data(self, X, dtype="numeric", ensure_all_finite=False, reset=reset)
         except (ValueError, TypeError) as error:
             lines = (line for line in str(error).splitlines() if not line.startswith(("array=", "[", " [")))
-            raise type(error)(" ".join(" ".join(lines).split())) from None
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(" ".join(" ".join(lines).split())) from None
 
     def _given(self, names: Iterable[str]) -> dict[str, Any]:
         """Return those of the named parameters that the estimator has."""
@@ -230,10 +231,11 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             cluster than to that of their own: means are not what the clustering optimises.
         """
         check_is_fitted(self)
+        as_others = checks.flag("nearest", nearest)
         X = checks.features(self._validated(X, reset=False))
         features = prepare(X, self.preprocessing_.metric, self.mean_)
         labels = most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))
-        if not checks.flag("nearest", nearest):
+        if not as_others:
             fitted = self._fitted.labels_of(X)
             labels = np.where(fitted >= 0, fitted, labels)
         return labels

@@ -57,7 +57,7 @@ N_NEIGHBOURS = 5
 
 _WORK_PER_CALL = 50_000_000  # multiplications per kernel call: a fraction of a second
 _MAX_FIRST_PASSES = 8  # passes along the neighbour graph
-_MAX_ROUNDS = 10_000  # of moves and scoring; a limit that only rounding errors can reach
+_MAX_ROUNDS = 10_000  # of moves and scoring: a safety limit
 _MAX_PASSES = 4  # passes over the items between two scorings
 _MIN_MOVED_SHARE = 0.002  # a pass that moves a smaller share of the items is the last
 
@@ -105,6 +105,8 @@ def feature_moves(
         labels = compact(clusters.labels)
         if move_optimal:
             return labels, True
+        if clusters.counts[UNUSED]:  # the time or the limit of rounds is over
+            break
     return labels, False
 
 

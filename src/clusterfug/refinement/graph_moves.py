@@ -19,7 +19,7 @@ from clusterfug.result import compact
 
 _WORK_PER_CALL = 20_000_000  # half-edges per kernel call: a fraction of a second
 _MAX_FIRST_PASSES = 4  # passes from singletons, before the clusters become the nodes of the next level
-_MAX_PASSES = 10_000  # a limit that only rounding errors can reach
+_MAX_PASSES = 10_000  # a safety limit
 _EPSILON = float(np.finfo(np.float64).eps)
 
 

@@ -11,7 +11,7 @@ from clusterfug.execution.jit import kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.refinement.part import ALONE, CLUSTERS, Part, climb, move_node
 
-_MAX_ROUNDS = 100  # over all pairs of clusters; a limit that only rounding errors can reach
+_MAX_ROUNDS = 100  # over all pairs of clusters: a safety limit
 _MAX_STALLED = 50  # steps of a chain without a new best prefix before it ends
 
 

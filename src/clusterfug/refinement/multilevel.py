@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clusterfug.problems.protocol import Problem
 from clusterfug.refinement.budget import Budget
 
-_MAX_ROUNDS = 1000  # of moves and joins; a limit that only rounding errors can reach
+_MAX_ROUNDS = 1000  # of moves and joins: a safety limit
 
 
 class Refined(NamedTuple):

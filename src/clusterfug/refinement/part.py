@@ -14,7 +14,7 @@ from clusterfug.execution.jit import kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.result import compact
 
-_MAX_MOVES_PER_NODE = 100  # of one call of `climb`; a limit that only rounding errors can reach
+_MAX_MOVES_PER_NODE = 100  # of one call of `climb`: a safety limit
 
 ALONE = -1  # as the target of a move: a new cluster
 CLUSTERS = 0  # index into Part.counts

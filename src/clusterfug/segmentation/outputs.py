@@ -49,6 +49,7 @@ class SegmentationWriter:
             raise ValueError(f"cannot write to {folder}: the truth is there; choose another folder")
         check_folder(folder, overwrite)
         self.folder, self.form, self.overlays, self.offset = folder, form, overlays, offset
+        self.overwrite = overwrite
         self.things, self.stuff = rules.things, rules.stuff or ()
         self.names = truth.names if truth else None
         self.truth = truth.coco if truth else None
@@ -113,6 +114,7 @@ class SegmentationWriter:
         written.remove(Path(LOCK))
         if not written:
             return
+        check_folder(self.folder, self.overwrite)  # another run may have written to it
         earlier = results_in(self.folder)
         (self.folder / JSON).unlink(missing_ok=True)
         for name in sorted(written - {Path(JSON)}):

@@ -25,7 +25,7 @@ from clusterfug.refinement.multilevel import Refined
 from clusterfug.result import compact
 
 _TOTALS_PER_TASK = 8  # totals of shards that one task adds
-_MAX_ROUNDS = 100_000  # of moves and joins; a limit that only rounding errors can reach
+_MAX_ROUNDS = 100_000  # of moves and joins: a safety limit
 _ACCEPTED_SHARES = (1.0, 0.5, 0.25, 0.0)  # of the moves of a round, tried in turn until inside grows
 
 

@@ -20,7 +20,7 @@ from clusterfug.refinement.budget import Budget
 _FIRST_SHARE = 0.9  # of the items with an improving move that move in the first step
 _MIN_RELATIVE_GAIN = 1e-15  # a smaller share of the objective would be lost in its rounding
 _SMALLEST_SCORE = 1e-30  # the rounding of scores near the smallest numbers of float32
-_MAX_STEPS = 100_000  # a limit that only rounding errors can reach
+_MAX_STEPS = 100_000  # a safety limit
 _MAX_IDLE_STEPS = 8  # without improvement although there are improving moves
 _UNRECORDED_STEPS, _RECORDED_STEPS = 2, 2  # steps before a recording, and in it
 

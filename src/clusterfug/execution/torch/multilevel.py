@@ -15,7 +15,7 @@ from clusterfug.execution.torch.problem import TensorProblem
 from clusterfug.execution.torch.rounds import contract_in_rounds, neighbour_pairs
 from clusterfug.refinement.budget import Budget
 
-_MAX_ROUNDS = 1000  # of moves and joins; a limit that only rounding errors can reach
+_MAX_ROUNDS = 1000  # of moves and joins: a safety limit
 _MIN_IMPROVABLE_ITEMS = 0.001  # share of items with improving moves below which joins come first
 _MIN_IMPROVABLE_NODES = 0.01  # the same for nodes of a level: the level below continues
 _MIN_ITEMS_FOR_NODE_MOVES = 20_000  # with fewer, moving items is as fast as moving nodes
