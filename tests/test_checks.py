@@ -238,7 +238,7 @@ def test_masked_and_uneven_labels_are_refused():
         objective(GOOD, [[0, 1], [2]], 0.4)
 
 
-def test_what_an_object_says_of_its_values_is_shown():
+def test_errors_show_values_as_their_objects_describe_them():
     class Closed:
         def __array__(self, dtype=None, copy=None):
             raise ValueError("the file is closed")

@@ -252,7 +252,7 @@ def test_names_of_fields_in_an_archive_may_be_unicode(tmp_path):
     ],
 )
 @pytest.mark.parametrize("ending", [".npy", ".npz"])
-def test_of_a_damaged_header_nothing_is_repeated(tmp_path, header, ending):
+def test_errors_repeat_nothing_of_a_damaged_header(tmp_path, header, ending):
     path = tmp_path / f"x{ending}"
     content = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(16)
     if ending == ".npy":

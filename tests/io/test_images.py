@@ -123,7 +123,7 @@ def test_a_pipe_is_no_image(tmp_path):
     assert pixels_or_reason(tmp_path, 8, 8, "a.png") == "not a regular file"
 
 
-def test_of_a_picture_that_is_too_large_the_limit_is_said(tmp_path, monkeypatch):
+def test_the_error_for_a_picture_that_is_too_large_names_the_limit(tmp_path, monkeypatch):
     Image.new("RGB", (60, 50)).save(tmp_path / "a.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1200)
     message = "too large: pictures may have up to 2,400 pixels"
