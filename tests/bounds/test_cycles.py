@@ -59,3 +59,11 @@ def test_a_search_that_finds_nothing_adds_no_triangles(monkeypatch):
     monkeypatch.setattr(CyclePacker, "_triangulate", None)
     edges, costs = [[0, 1], [1, 2], [2, 3]], [1.0, -1.0, 1.0]
     assert CyclePacker(GraphProblem(edges, costs), 100).pack(lambda: False) == 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 0.3, 1e30])
+def test_one_cycle_is_packed_to_the_last_digit(scale):
+    """Amounts in single precision would leave a 1e-8th of the conflict, and no proof."""
+    result = multicut([[0, 1], [1, 2], [0, 2]], scale * np.array([1, 1, -1]), bound=True)
+    assert result.optimal
+    assert result.gap == 0

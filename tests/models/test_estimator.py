@@ -122,3 +122,16 @@ def test_errors_of_scikit_learn_are_one_line(rng, X):
             call(X)
         assert "\n" not in str(error.value)
         assert len(str(error.value)) < 300
+
+
+def test_tensors_on_the_host_are_taken_whatever_their_type(rng):
+    torch = pytest.importorskip("torch")
+    X = torch.from_numpy(rng.normal(size=(20, 3))).float()
+    expected = DenseMulticut(0.2).fit(X.numpy()).labels_
+    model = DenseMulticut(0.2).fit(X.clone().requires_grad_())
+    np.testing.assert_array_equal(model.labels_, expected)
+    np.testing.assert_array_equal(model.predict(X.clone().requires_grad_()), expected)
+    half = X.bfloat16()
+    np.testing.assert_array_equal(
+        DenseMulticut(0.2).fit(half).labels_, DenseMulticut(0.2).fit(half.float().numpy()).labels_
+    )

@@ -35,7 +35,7 @@ class CyclePacker(Packer):
 
     def __init__(self, graph: GraphProblem, max_triangles: int) -> None:
         unit = float(2.0 ** np.frexp(np.abs(graph.costs).max(initial=0.0))[1])
-        costs = (graph.costs / unit).astype(np.float32)
+        costs = graph.costs / unit
         super().__init__(unit, costs.copy(), graph.edges, costs, max_triangles)
         self._n = graph.n
 
@@ -50,7 +50,7 @@ class CyclePacker(Packer):
             at = 0
             while at < len(self.pairs) and room > 0 and not over():
                 paths = np.full((min(room, _CYCLES_PER_CALL), longest + 1), -1, dtype=np.int32)
-                amounts = np.empty(len(paths), dtype=np.float32)
+                amounts = np.empty(len(paths))
                 at, found = pack_cycles(self.pairs, self.residual, arcs, at, paths, amounts, _WORK)
                 if found:
                     cycles.append((paths[:found], amounts[:found]))
@@ -58,7 +58,7 @@ class CyclePacker(Packer):
                 room -= found * (longest - 1)
         for paths, amounts in cycles:
             self._triangulate(paths, amounts)
-        chords = np.zeros(len(self.pairs) - len(self.residual), dtype=np.float32)
+        chords = np.zeros(len(self.pairs) - len(self.residual))
         self.residual = np.append(self.residual, chords)
         return gain
 
@@ -81,7 +81,7 @@ class CyclePacker(Packer):
         new = np.setdiff1d(wanted, keys)
         chords = np.stack([new // self._n, new % self._n], axis=1).astype(np.int32)
         self.pairs = np.concatenate([self.pairs, chords])
-        self.costs = np.append(self.costs, np.zeros(len(new), dtype=np.float32))
+        self.costs = np.append(self.costs, np.zeros(len(new)))
         keys = np.append(keys, new)
         order = np.argsort(keys)
         return order[np.searchsorted(keys, wanted, sorter=order)].astype(np.int32)

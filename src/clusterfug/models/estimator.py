@@ -197,6 +197,8 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
     def _validated(self, X: Any, reset: bool) -> NDArray[Any]:
         """Return X as scikit-learn checks it, except for infinite values and NaN; an error is one line."""
         X = checks.unmasked("X", X)
+        if checks.is_tensor(X):
+            X = checks.on_host(checks.tensor("X", X))
         if isinstance(X, list | tuple):
             X = checks.as_array("X", X)
         try:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from reference import cost_matrix, objective
+from reference import assert_locally_optimal, cost_matrix, objective
 
 from clusterfug import DenseProblem, SolveManyError, dense_multicut, solve_many
 from clusterfug.result import number_by_first_appearance
@@ -315,3 +315,28 @@ sys.exit(str(heavy) if heavy else 0)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_uneven_problem_takes_no_certificate_from_the_others_of_its_pack(backend, rng):
+    even = [DenseProblem(rng.normal(size=(8, 3)), 0.1) for _ in range(12)]
+    uneven = DenseProblem(rng.normal(size=(8, 3)) * 10.0 ** rng.uniform(-20, 20, size=(8, 1)), 0.1)
+    *results, _ = solve_many([*even, uneven], device=backend)
+    for problem, result in zip(even, results, strict=True):
+        assert result.trace[-1].move_optimal
+        assert result.trace[-1].join_optimal
+        assert_locally_optimal(problem, result.labels)
+
+
+@pytest.mark.parametrize("large", [1e4, 1e8, 1e10])
+def test_costs_do_not_contain_the_rounding_of_huge_pairs_that_are_cut(backend, rng, large):
+    """Two items of huge weight repel each other: all pairs together have terms of up to 1e20."""
+    X = rng.normal(size=(40, 3))
+    X[0], X[1] = [1, 0, 0], [0, 1, 0]
+    X[2:, :2] = -np.abs(X[2:, :2])
+    weight = np.ones(40)
+    weight[:2] = large
+    result = dense_multicut(X, 0.3, sample_weight=weight, metric="inner_product", device=backend)
+    costs = DenseProblem(X, 0.3, sample_weight=weight).costs_of(result.labels)
+    assert result.labels[0] != result.labels[1]
+    assert result.inside == pytest.approx(costs.inside, rel=1e-12)
+    assert result.objective == pytest.approx(costs.objective, rel=1e-12)

@@ -27,13 +27,14 @@ _UNRECORDED_STEPS, _RECORDED_STEPS = 2, 2  # steps before a recording, and in it
 
 def move_items(
     problem: TensorProblem, labels: Tensor, budget: Budget, exact: bool = False, min_improvable: float = 0.0
-) -> tuple[Tensor, bool]:
+) -> tuple[Tensor, Tensor]:
     """Apply improving single-item moves.
 
     Stops when at most the share `min_improvable` of the items has an improving move. Returns labels, and
-    True if it is certain that they are move-optimal (only with `exact`).
+    per problem whether it is certain that they are move-optimal (only with `exact`).
     """
     moves, idle = SynchronousMoves(problem, labels), 0
+    none = torch.zeros_like(problem.last, dtype=torch.bool)
     for _ in range(_MAX_STEPS):
         if budget.over():
             break
@@ -41,20 +42,20 @@ def move_items(
         idle = 0 if risen else idle + 1
         if improvable <= min_improvable * problem.n:
             if not exact:
-                return moves.clusters.labels, False
+                return moves.clusters.labels, none
             if not moves.exact:
                 moves.set_precision(exact=True)
             else:
                 if moves.has_moved:
                     moves.restart()  # with sums that no update has rounded
-                improved = moves.move_undecided()
+                improved, certain = moves.move_undecided()
                 if not improved:
-                    return moves.clusters.labels, improved is None
+                    return moves.clusters.labels, certain
         elif idle == _MAX_IDLE_STEPS:  # there was no free slot for a new singleton
             moves.restart()
         elif idle > 2 * _MAX_IDLE_STEPS:
             break
-    return moves.clusters.labels, False
+    return moves.clusters.labels, none
 
 
 class SynchronousMoves:
@@ -158,23 +159,23 @@ class SynchronousMoves:
             parts.append((*scores, score[:, 0]))
         return tuple(ops.concatenated(values) for values in zip(*parts, strict=True))
 
-    def move_undecided(self) -> bool | None:
+    def move_undecided(self) -> tuple[bool, Tensor]:
         """Make the best move per problem of the items whose float32 bound allows a gain, in float64.
 
-        To be called when no known move improves. Returns whether that improved any problem; None if it is
-        certain that there is no improving move at all.
+        To be called when no known move improves. Returns whether that improved any problem, and per problem
+        whether it is certain that there was no improving move.
         """
         problem, clusters = self._problem, self.clusters
         _, _, required, _, score = self._scores()
         items = torch.nonzero(score + _SMALLEST_SCORE > required - 2 * self._ignored())[:, 0]
         chosen = torch.zeros(problem.n, dtype=torch.bool, device=problem.device)
         target = torch.full((problem.n,), -1, device=problem.device)
-        certain = True
+        certain = torch.ones_like(problem.last, dtype=torch.bool)
         for p in torch.unique(problem.problem_of[items]).tolist():
             exact, best = ExactGains(problem, clusters, p), 0.0
             for some in exact.blocks(items[problem.problem_of[items] == p]):
                 gains, to, clear = exact.best(some)
-                certain &= clear
+                certain[p] &= clear
                 gain, i = gains.max(0)
                 if float(gain) > best:
                     best = float(gain)
@@ -182,11 +183,12 @@ class SynchronousMoves:
                     chosen[some[i]] = True
                     target[some[i]] = to[i]
         if not bool(chosen.any()):
-            return None if certain else False
+            return False, certain
+        certain[problem.problem_of[chosen]] = False
         improved = ops.accept_steps(self._state, clusters.move(chosen, target))
         clusters.keep(improved)
         self.has_moved = True
-        return bool(improved.any())
+        return bool(improved.any()), certain
 
     def _ignored(self) -> Tensor:
         """Gains of every item that `score_moves` ignores as rounding errors."""

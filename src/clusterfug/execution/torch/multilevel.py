@@ -22,12 +22,12 @@ _MIN_ITEMS_FOR_NODE_MOVES = 20_000  # with fewer, moving items is as fast as mov
 
 
 class RefinementStep(NamedTuple):
-    """Labels after a step, what is certain about them, and the all-pairs passes so far."""
+    """Labels after a step, what is certain about those of each problem, and the all-pairs passes so far."""
 
     name: str
     labels: Tensor
-    move_optimal: bool
-    join_optimal: bool
+    move_optimal: Tensor  # (problems,) bool
+    join_optimal: Tensor  # (problems,) bool
     passes: float
 
 
@@ -42,27 +42,40 @@ def refinement_steps(
     refinement = MultilevelRefinement(copies, budget, starts)
     if init is None:
         init = refinement.initial_labels()
-        labels = best_copies(problem, copies, init, starts)
-        yield RefinementStep("multilevel", labels, False, False, refinement.passes)
+        labels = labels_of_copies(problem, copies, init, best_copies(copies, init, starts))
+        none = torch.zeros_like(problem.last, dtype=torch.bool)
+        yield RefinementStep("multilevel", labels, none, none, refinement.passes)
     first = best_of_trivial(copies, init)
     labels, move_optimal, join_optimal = refinement.refine(first)
     if not copies.has_small_squares:  # otherwise every step has improved inside
-        worse = copies.exact_inside(labels) < copies.exact_inside(first)
-        if bool(worse.any()):  # by rounding errors
-            labels = torch.where(worse[copies.problem_of], first, labels)
-            move_optimal = join_optimal = False
-    labels = best_copies(problem, copies, labels, starts)
-    yield RefinementStep("refinement", labels, move_optimal, join_optimal, refinement.passes)
+        worse = copies.exact_inside(labels) < copies.exact_inside(first)  # by rounding errors
+        labels = select_labels(copies, worse, first, labels)
+        move_optimal, join_optimal = move_optimal & ~worse, join_optimal & ~worse
+    best = best_copies(copies, labels, starts)
+    labels = labels_of_copies(problem, copies, labels, best)
+    yield RefinementStep("refinement", labels, move_optimal[best], join_optimal[best], refinement.passes)
 
 
-def best_copies(problem: TensorProblem, copies: TensorProblem, labels: Tensor, starts: int) -> Tensor:
-    """Return the labels of the best copy of every problem."""
+def best_copies(copies: TensorProblem, labels: Tensor, starts: int) -> Tensor:
+    """Return the number of the best copy of every problem."""
+    first = torch.arange(0, copies.problems, starts, device=labels.device)
     if starts == 1:
+        return first
+    return copies.exact_inside(labels).reshape(-1, starts).argmax(1) + first
+
+
+def labels_of_copies(
+    problem: TensorProblem, copies: TensorProblem, labels: Tensor, chosen: Tensor
+) -> Tensor:
+    """Return the labels of a chosen copy of every problem."""
+    if copies is problem:
         return labels
-    inside = copies.exact_inside(labels)
-    first = starts * torch.arange(problem.problems, device=labels.device)
-    best = inside.reshape(-1, starts).argmax(1) + first
-    return labels[copies.starts[best][problem.problem_of] + problem.move_inputs.number]
+    return labels[copies.starts[chosen][problem.problem_of] + problem.move_inputs.number]
+
+
+def select_labels(problem: TensorProblem, chosen: Tensor, labels: Tensor, others: Tensor) -> Tensor:
+    """Return the labels of the chosen problems, and other labels of the rest, in different numbers."""
+    return torch.where(chosen[problem.problem_of], labels, others + problem.n)
 
 
 class MultilevelRefinement:
@@ -109,36 +122,38 @@ class MultilevelRefinement:
             above, _ = move_items(contracted, above, self._budget, min_improvable=_MIN_IMPROVABLE_NODES)
         return above[labels]
 
-    def refine(self, labels: Tensor) -> tuple[Tensor, bool, bool]:
+    def refine(self, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Apply moves and joins until neither improves.
 
-        Returns labels, and whether they are certain to be move-optimal and join-optimal. They are not if
-        moves and joins undo each other, because their gains are rounding errors.
+        Returns labels, and per problem whether they are certain to be move-optimal and join-optimal. They
+        are not if moves and joins undo each other, because their gains are rounding errors.
         """
-        exact = False
+        exact, none = False, torch.zeros_like(self._problem.last, dtype=torch.bool)
         for _ in range(_MAX_ROUNDS):
             before = labels
             min_improvable = 0.0 if exact else _MIN_IMPROVABLE_ITEMS
             labels, move_optimal = move_items(self._problem, labels, self._budget, exact, min_improvable)
             contracted, labels = self._problem.contract(labels)
-            joined, join_optimal = self.multilevel(contracted), False
+            joined, join_optimal = self.multilevel(contracted), none
             if exact:
                 joined, join_optimal = move_items(contracted, joined, self._budget, exact=True)
             together, joined = contracted.contract(joined)
             labels = joined[labels]
-            unchanged = together.n == contracted.n
+            unchanged = together.starts.diff() == contracted.starts.diff()
             del contracted, together  # frees their memory
             if self._budget.over():
-                return labels, False, False
-            if unchanged:
+                return labels, none, none
+            if bool(unchanged.all()):
                 if exact:
                     return labels, move_optimal, join_optimal
                 exact = True
             elif exact:
                 risen = self._problem.exact_inside(labels) > self._problem.exact_inside(before)
                 if not bool(risen.any()):
-                    return before, False, False
-        return labels, False, False
+                    move_optimal, join_optimal = move_optimal & unchanged, join_optimal & unchanged
+                    labels = select_labels(self._problem, move_optimal, labels, before)
+                    return labels, move_optimal, join_optimal & move_optimal
+        return labels, none, none
 
 
 def best_of_trivial(problem: TensorProblem, labels: Tensor) -> Tensor:

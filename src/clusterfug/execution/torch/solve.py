@@ -99,12 +99,13 @@ def _solve(
     last = begin
     for step in refinement_steps(problem, pack.init, budget, pack.starts):
         clusters, labels = _numbered(problem, step.labels)
-        costs = *problem.cost_of(labels, clusters), clusters.starts.diff().double()
-        inside, cut, counts = torch.stack(costs).tolist()
+        inside, cut = (cost.tolist() for cost in problem.cost_of(labels, clusters))
+        counts = clusters.starts.diff().tolist()
+        optimal = list(zip(step.move_optimal.tolist(), step.join_optimal.tolist(), strict=True))
         end = clock()
         for p, trace in enumerate(traces):
             objective = pack.units[p] * cut[p]
-            trace.append(Phase(step.name, end - last, int(counts[p]), objective, *step[2:]))
+            trace.append(Phase(step.name, end - last, counts[p], objective, *optimal[p], step.passes))
         last = end
         if callback is not None:
             done, total = budget.spent()
