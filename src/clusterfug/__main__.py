@@ -1,5 +1,6 @@
 """The command `clusterfug`, and `python -m clusterfug`. Ctrl-C during imports ends in one line, too."""
 
+import io
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ def main() -> None:
     for stream in ("stdout", "stderr"):
         if getattr(sys, stream) is None:  # the command was started with it closed
             setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:  # otherwise SIGINT is ignored, and stays so
         signal.signal(signal.SIGINT, _exit)
@@ -22,7 +25,11 @@ def main() -> None:
 
     if interruptible:
         keep_interrupts()
-    run()
+    try:
+        run()
+    finally:
+        if interruptible:  # all is written and said
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _exit(*_: Any) -> None:

@@ -47,3 +47,16 @@ def test_a_text_file_keeps_its_threshold_and_a_graph_its_edges(run, tmp_path):
 )
 def test_bad_input_is_one_line(assert_fails, command, message):
     assert_fails(f"convert {command}", message)
+
+
+def test_errors_name_the_file_and_only_options_that_were_given(run, tmp_path):
+    (tmp_path / "nan.csv").write_text("1,2\nnan,3\n")
+    code, _, errors = run("convert", tmp_path / "nan.csv", tmp_path / "x.npy")
+    assert code == 2
+    assert f"{tmp_path / 'nan.csv'} has a value that is not finite" in errors
+    (tmp_path / "x.txt").write_text("FACTORIZED COMPLETE MULTICUT\nnan\n1 2\n1 2\n")
+    assert run("convert", tmp_path / "x.txt", tmp_path / "x.npy")[0] == 0
+    code, _, errors = run("convert", tmp_path / "x.txt", tmp_path / "y.txt")
+    assert code == 2
+    assert f"line 2 of {tmp_path / 'x.txt'} must be a finite number" in errors
+    assert not (tmp_path / "y.txt").exists()

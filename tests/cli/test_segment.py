@@ -13,7 +13,7 @@ from clusterfug.io.files import lock
 from clusterfug.segmentation import Rules, segment_many
 from clusterfug.segmentation.cityscapes import read_truth
 from clusterfug.segmentation.coco import CocoTruth
-from clusterfug.segmentation.outputs import SegmentationWriter
+from clusterfug.segmentation.outputs import LIST, SegmentationWriter
 from clusterfug.segmentation.pictures import read_picture, write_picture
 
 
@@ -36,9 +36,14 @@ def folder(tmp_path, rng):
 
 
 def contents(folder):
-    """Return the files below a folder."""
+    """Return the files below a folder, except the list of results."""
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    return {name: files[name].read_bytes() for name in sorted(files)}
+    return {name: files[name].read_bytes() for name in sorted(files) if name != LIST}
+
+
+def listed(folder):
+    """Return the names in the list of results."""
+    return json.loads((folder / LIST).read_text())
 
 
 def ends_after_one(error):
@@ -89,6 +94,62 @@ def test_pictures_of_the_same_name_are_an_error(folder, tmp_path, run):
     assert "are pictures of the same name" in errors
 
 
+def test_a_folder_with_an_input_is_never_written_to(folder, tmp_path, run):
+    out, outside = tmp_path / "out", tmp_path / "outside"
+    command = ("segment", folder, "--things", 26, "--format", "coco", "--overlays")
+    assert run(*command, "-o", out)[0] == 0
+    (tmp_path / "link").symlink_to(out)
+    (tmp_path / "linked").mkdir()
+    for path in (out / "overlays").iterdir():
+        (tmp_path / "linked" / path.name).symlink_to(path)
+    before = contents(out)
+    for pictures, place in (
+        (out / "overlays", out),
+        (out / "panoptic", out),
+        (tmp_path / "link" / "overlays", out),
+        (out / "overlays", tmp_path / "link"),
+        (tmp_path / "linked", out),
+    ):
+        code, text, errors = run(*command, "--images", pictures, "-o", place, "--overwrite")
+        assert (code, text) == (2, "")
+        assert f"clusterfug: error: cannot write to {place}: the input {pictures}" in errors
+        assert errors.endswith(" is in it; choose another folder\n")
+        assert contents(out) == before
+    (out / "overlays").rename(outside)
+    (out / "overlays").symlink_to(outside)
+    for path in outside.iterdir():
+        write_picture(path, np.zeros((16, 32, 3), dtype=np.uint8))
+    before = contents(outside)
+    code, _, errors = run(*command, "--images", outside, "-o", out, "--overwrite")
+    assert (code, f"the input {outside / 'first.png'} is in it" in errors) == (2, True)
+    assert contents(outside) == before
+    (out / "overlays").unlink()
+    assert run(*command, "--images", outside, "-o", out, "--overwrite")[0] == 0
+    assert contents(outside) == before
+
+
+def test_a_folder_with_a_link_that_is_an_input_is_never_written_to(folder, tmp_path, run):
+    out = tmp_path / "out"
+    command = ("segment", folder, "--things", 26, "--format", "coco", "--overwrite", "-o", out)
+    assert run(*command)[0] == 0
+    (tmp_path / "panoptic").mkdir()
+    (out / "panoptic.json").replace(tmp_path / "elsewhere.json")
+    (out / "panoptic.json").symlink_to(tmp_path / "elsewhere.json")
+    code, _, errors = run(*command, "--truth", out / "panoptic.json")
+    assert (code, "is in it; choose another folder" in errors) == (2, True)
+    assert (out / "panoptic.json").is_symlink()
+
+
+def test_samples_are_never_in_the_output_folder(folder, run):
+    for source in (folder, folder / "first.npz"):
+        code, _, errors = run("segment", source, "--things", 26, "-o", folder, "--overwrite")
+        assert code == 2
+        assert f"cannot write to {folder}: the input {folder / 'first.npz'} is in it" in errors
+    assert list(contents(folder)) == ["first.npz", "second.npz"]
+    code, _, errors = run("segment", folder, "--things", 26, "-o", folder / "first.npz")
+    assert (code, "first.npz: it is not a folder" in errors) == (2, True)
+
+
 def test_the_truth_is_never_overwritten(folder, tmp_path, rng, run):
     run("segment", folder, "--things", 26, "--format", "coco", "-o", tmp_path / "data")
     before = (tmp_path / "data" / "panoptic.json").read_bytes()
@@ -98,13 +159,16 @@ def test_the_truth_is_never_overwritten(folder, tmp_path, rng, run):
             *("--format", form, "-o", tmp_path / "data", "--overwrite"),
         )
         assert code == 2
-        assert "the truth is there; choose another folder" in errors
+        assert f"the input {tmp_path / 'data' / 'panoptic'}" in errors
+        assert "is in it; choose another folder" in errors
     assert (tmp_path / "data" / "panoptic.json").read_bytes() == before
     name = write_cityscapes(tmp_path / "city", rng)
     place = tmp_path / "city" / "gtFine" / "val" / "aachen"
     arguments = ("segment", folder / "first.npz", "--truth", tmp_path / "city", "-o", place, "--overwrite")
     (folder / "first.npz").rename(folder / f"{name}.npz")
-    assert "the truth is there" in run(*arguments[:1], folder / f"{name}.npz", *arguments[2:])[2]
+    assert (
+        "is in it; choose another folder" in run(*arguments[:1], folder / f"{name}.npz", *arguments[2:])[2]
+    )
     assert len(list(place.iterdir())) == 1
 
 
@@ -192,16 +256,20 @@ def test_results_go_to_a_new_or_empty_folder_unless_they_replace_those_of_an_ear
     (folder / "second.npz").rename(folder / "third.npz")
     assert run(*command, "--overwrite")[0] == 0
     assert list(contents(out)) == ["first.npy", "third.npy"]
-    assert {path.name for path in out.iterdir()} == {"first.npy", "third.npy"}
+    assert {path.name for path in out.iterdir()} == {LIST, "first.npy", "third.npy"}
+    assert listed(out) == ["first.npy", "third.npy"]
 
 
 def test_files_that_are_no_results_are_never_overwritten(folder, tmp_path, run):
     out = tmp_path / "out"
     command = ("segment", folder, "--things", 26, "--overlays", "-o", out, "--overwrite")
     assert run(*command)[0] == 0
-    for name in ("notes.txt", "overlays/notes.txt", "first.npz", "features.npy"):
-        np.save(out / "x.npy", np.ones((2, 3, 3)))  # not as results are
-        (out / "x.npy").rename(out / name)
+    (out / "panoptic").mkdir()
+    for name in (
+        *("notes.txt", "overlays/notes.txt", "first.npz", "features.npy", "panoptic.json"),
+        *("first_instanceIds.png", "overlays/x.png", "panoptic/first.png"),
+    ):
+        (out / name).write_bytes((out / "first.npy").read_bytes())  # not written by a run under this name
         before = contents(out)
         code, _, errors = run(*command)
         assert code == 2
@@ -211,6 +279,95 @@ def test_files_that_are_no_results_are_never_overwritten(folder, tmp_path, run):
     (out / ".hidden").touch()
     assert run(*command)[0] == 0
     assert (out / ".hidden").exists()
+
+
+def test_results_are_those_that_the_list_names(folder, tmp_path, run):
+    out = tmp_path / "out"
+    command = ("segment", folder, "--things", 26, "-o", out, "--overwrite")
+    assert run(*command)[0] == 0
+    assert listed(out) == ["first.npy", "second.npy"]
+    (out / LIST).unlink()
+    before = contents(out)
+    code, _, errors = run(*command)
+    assert code == 2
+    assert f"cannot overwrite {out}: {out}" in errors
+    assert "no result; choose another folder" in errors
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(
+            "",
+            '["first.npy"',
+            "{}",
+            "[1]",
+            '["../first.npz"]',
+            '["first.npz"]',
+            '["notes.txt"]',
+            "[" * 10**5,
+        ),
+        *('["x/first.npy"]', '["overlays/../x.png"]', '["/x.npy"]', '[".."]', "\udcff"),
+    ],
+)
+def test_a_damaged_list_is_named(folder, tmp_path, run, content):
+    out = tmp_path / "out"
+    command = ("segment", folder, "--things", 26, "-o", out, "--overwrite")
+    assert run(*command)[0] == 0
+    (out / LIST).write_text(content, errors="surrogateescape")
+    before = contents(tmp_path)
+    code, text, errors = run(*command)
+    assert (code, text) == (2, "")
+    message = f"cannot write to {out}: its list {out / LIST} is damaged; choose another folder"
+    assert errors == f"clusterfug: error: {message}\n"
+    assert contents(tmp_path) == before
+
+
+def test_a_list_that_is_a_folder_is_damaged(folder, tmp_path, run):
+    (tmp_path / "out" / LIST).mkdir(parents=True)
+    code, _, errors = run("segment", folder, "--things", 26, "-o", tmp_path / "out")
+    assert (code, f"{LIST} is damaged" in errors) == (2, True)
+
+
+def test_the_list_names_every_result_at_any_time(folder, tmp_path, run, monkeypatch):
+    out, seen = tmp_path / "out", []
+    command = ("segment", folder, "--things", 26, "--overlays", "-o", out, "--overwrite")
+    assert run(*command, "--format", "coco")[0] == 0
+    old = set(listed(out))
+
+    def checked(call):
+        def check(path, *arguments, **options):
+            result = call(path, *arguments, **options)
+            seen.append({name for name in contents(out) if not name.startswith(".segment.")})
+            assert seen[-1] <= set(listed(out))
+            return result
+
+        return check
+
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(Path, name, checked(getattr(Path, name)))
+    assert run(*command)[0] == 0
+    assert any(old - names and names - old for names in seen)
+    assert set(listed(out)) == {"first.npy", "second.npy", "overlays/first.png", "overlays/second.png"}
+
+
+def test_hidden_files_are_never_replaced(folder, tmp_path, run):
+    out = tmp_path / "out"
+    out.mkdir()
+    (folder / "first.npz").rename(folder / ".first.npz")
+    (out / ".first.npy").write_bytes(b"not a result")
+    command = ("segment", folder, "--things", 26, "-o", out)
+    code, _, errors = run(*command)
+    assert (code, f"{out / '.first.npy'} is no result" in errors) == (2, True)
+    assert contents(out) == {".first.npy": b"not a result"}
+    (out / ".first.npy").unlink()
+    assert run(*command)[0] == 0
+    (out / "second.npy").unlink()
+    code, _, errors = run(*command)
+    assert (code, "it is not empty" in errors) == (2, True)
+    assert run(*command, "--overwrite")[0] == 0
+    assert listed(out) == [".first.npy", "second.npy"]
 
 
 @pytest.mark.parametrize("form", ["npy", "coco", "cityscapes"])
@@ -227,7 +384,7 @@ def test_an_error_in_the_middle_of_a_run_changes_nothing(folder, tmp_path, run, 
     monkeypatch.setattr("clusterfug.segmentation.segment_many", ends_after_one(MemoryError()))
     assert run(*command, "--overwrite", "--min-size", 500)[0] == 2
     assert contents(out) == before
-    assert not any(path.name.startswith(".") for path in out.iterdir())
+    assert [path.name for path in out.iterdir() if path.name.startswith(".")] == [LIST]
 
 
 def test_folders_of_killed_runs_are_removed_by_the_next_run_that_ends(folder, tmp_path, run, monkeypatch):
@@ -242,7 +399,7 @@ def test_folders_of_killed_runs_are_removed_by_the_next_run_that_ends(folder, tm
         assert {path.name for path in out.iterdir()} == {".segment.killed", ".segment.running"}
         patch.undo()
         assert run(*command)[0] == 0
-    assert {path.name for path in out.iterdir()} == {".segment.running", "panoptic", "panoptic.json"}
+    assert {path.name for path in out.iterdir()} == {".segment.running", LIST, "panoptic", "panoptic.json"}
 
 
 def test_a_writer_makes_no_folder_before_it_is_entered(tmp_path):
@@ -384,6 +541,46 @@ def test_coco_truth_scores_and_names_the_output(folder, tmp_path, run):
     assert one["categories"] == other["categories"]
 
 
+def classes_named(folder, tmp_path, run, names):
+    """Write a COCO truth with categories of these names; return the rows of the table of qualities."""
+    classes = range(26, 26 + len(names))
+    for file in folder.glob("*.npz"):
+        arrays = dict(np.load(file))
+        instance = arrays["truth_instance"]
+        semantic = np.where(instance > 0, 26 + (instance - 1) % len(names), 7)
+        np.savez(file, **(arrays | {"semantic": semantic, "truth_semantic": semantic}))
+    things = ",".join(map(str, classes))
+    run("segment", folder, "--things", things, "--format", "coco", "-o", tmp_path / "data")
+    path = tmp_path / "data" / "panoptic.json"
+    content = json.loads(path.read_text())
+    content["categories"] = [
+        {"id": 7, "name": "road", "isthing": 0},
+        *({"id": c, "name": name, "isthing": 1} for c, name in zip(classes, names, strict=True)),
+    ]
+    path.write_text(json.dumps(content))
+    code, text, errors = run("segment", folder, "--truth", path)
+    assert (code, errors) == (0, "")
+    lines = text.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("class "))
+    rows = [line.rsplit(maxsplit=6) for line in lines[start + 1 :]]
+    return [(row[0], int(row[4])) for row in rows]
+
+
+def test_every_class_has_a_row_whatever_its_name(folder, tmp_path, run):
+    rows = classes_named(folder, tmp_path, run, ["all", "lamp", "lamp"])
+    means = [("things", 6), ("stuff", 2), ("all", 8)]
+    assert sorted(rows[:4]) == [("all", 2), ("lamp", 2), ("lamp", 2), ("road", 2)]
+    assert rows[4:] == means
+
+
+def test_names_of_classes_are_no_markup(folder, tmp_path, run):
+    rows = classes_named(folder, tmp_path, run, ["lamp [/post]", "lamp [post]", "[/]"])
+    assert {name for name, _ in rows} == {
+        *("lamp [/post]", "lamp [post]", "[/]"),
+        *("road", "things", "stuff", "all"),
+    }
+
+
 def test_thresholds_per_class(folder, run):
     for text in ("26=0.4,7=-2", "0.4,7=-2", "-2,26=0.4"):
         code, out, _ = run("segment", folder, "--things", "26,7", f"--threshold={text}", "--json")
@@ -433,6 +630,21 @@ def test_bad_images_are_named_and_the_others_are_finished(folder, tmp_path, run)
     }.items():
         assert message in lines[name]
     assert errors.splitlines()[-1] == "clusterfug: 6 of 8 images failed; the other 2 are finished"
+
+
+def test_an_image_whose_name_has_a_line_break_is_named_in_one_line(folder, tmp_path, run):
+    (folder / "first.npz").rename(folder / "fi\nrst.npz")
+    out = tmp_path / "out"
+    command = ("segment", folder, "--things", 26, "-o", out)
+    assert run(*command)[0] == 0
+    assert run(*command, "--overwrite")[0] == 0
+    assert list(contents(out)) == ["fi\nrst.npy", "second.npy"]
+    np.savez(folder / "fi\nrst.npz", embeddings=np.full((8, 16, 5), np.nan))
+    code, _, errors = run(*command, "--overwrite")
+    assert code == 2
+    first, last = errors.splitlines()
+    assert first.startswith("clusterfug: error: fi rst: ")
+    assert last == "clusterfug: 1 of 2 images failed; the other 1 are finished"
 
 
 @pytest.mark.parametrize(

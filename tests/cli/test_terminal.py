@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,41 @@ def test_a_command_may_be_started_with_its_streams_closed(features, tmp_path):
     wrong = [*command[:-1], tmp_path / "l.doc"]
     done = subprocess.run(wrong, stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2), check=False)
     assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_names_of_files_are_printed_as_they_are(run, features, tmp_path):
+    (tmp_path / "[").mkdir()
+    picture = tmp_path / "[" / "x].png"  # together this looks like markup
+    code, out, errors = run("cluster", features[0], "--thresholds", ".2:.8:3", "--plot", picture)
+    assert (code, errors) == (0, "")
+    assert str(picture) in out.replace("\n", "")
+
+
+def test_a_name_that_is_no_text_is_printed_somehow(features, tmp_path):
+    labels = os.fsencode(tmp_path) + b"/l\xff.npy"
+    command = [sys.executable, "-m", "clusterfug", "cluster", str(features[0]), "-o", labels]
+    strict = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(command, env=strict, capture_output=True, check=False)
+    assert done.returncode == 0
+    assert b"l\\udcff.npy" in done.stdout
+    assert os.path.exists(labels)
+
+
+def test_ctrl_c_after_the_end_of_a_command_does_nothing(features):
+    """A module that ends last sends the signal while the interpreter shuts down."""
+    late = (
+        "import atexit, os, signal; from clusterfug.__main__ import main\n"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT)); main()"
+    )
+    command = [sys.executable, "-c", late, "inspect", str(features[0])]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        check=False,
+    )
+    assert (done.returncode, without_announcement(done.stderr)) == (0, "")
 
 
 def test_values_are_printed_as_they_are_and_none_is_left_out(capsys):

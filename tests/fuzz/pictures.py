@@ -21,6 +21,7 @@ def originals():
     from clusterfug.embedding import embed
     from clusterfug.segmentation import Panoptic
     from clusterfug.segmentation.coco import CocoWriter
+    from clusterfug.segmentation.pictures import write_picture
 
     folder, rng = Path(mkdtemp(prefix="clusterfug-pictures-")), np.random.default_rng(0)
     save_encoder(folder / "encoder.onnx")
@@ -39,8 +40,10 @@ def originals():
             semantic=np.where(truth > 0, 26, 7),
             confidence=rng.uniform(0.4, 1.0, size=(8, 12)),
         )
+        truth = np.kron(truth, np.ones((2, 2), dtype=np.int64))  # at the size of the picture
         writer.write(name, Panoptic(np.where(truth > 0, 26, 7), truth))
-        shutil.copy(folder / "images" / "0.png", folder / "shown" / f"{name}.png")
+        picture = rng.integers(256, size=(16, 24, 3), dtype=np.uint8)
+        write_picture(folder / "shown" / f"{name}.png", picture)
     writer.close()
     embed(folder / "images", folder / "encoder.onnx", folder / "whole.npy", **EMBED)
     try:
@@ -84,7 +87,7 @@ def damaged_pictures(rng, folder):
         form = str(rng.choice(["npy", "coco", "cityscapes"]))
         command += ["-a", "fast", "-j", "1", "-o", "out", "--format", form]
         command += ["--overlays"] if rng.random() < 0.5 else []
-        may_write = ["out", "out/overlays", "out/panoptic", "out/panoptic.json"]
+        may_write = ["out", "out/.segment-files.json", "out/overlays", "out/panoptic", "out/panoptic.json"]
         may_write += [f"out/{name}{end}" for name in "ab" for end in (".npy", "_instanceIds.png")]
         may_write += [f"out/{place}/{name}.png" for name in "ab" for place in ("overlays", "panoptic")]
     path.write_bytes(damage(rng, path.read_bytes()))

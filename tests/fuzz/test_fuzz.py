@@ -15,6 +15,7 @@ from clusterfug import DenseProblem, dense_multicut
 from clusterfug.execution.sharded import source
 from fuzz import SHARES, run_case
 from fuzz.oracles import Exact, WrongError, check_bound, check_clustering
+from fuzz.pictures import originals
 
 CASES = 60  # times the share of a target
 
@@ -101,3 +102,13 @@ def test_the_oracle_rejects_what_is_wrong(solved):
         bound = replace(result.bound, value=result.objective - 1, rounding=rounding)
         with pytest.raises(WrongError):
             check_bound(exact, alone, bound, optimal=True)
+
+
+def test_undamaged_pictures_are_segmented(tmp_path, monkeypatch, run):
+    """So that damage, and not the way they are made, is what the fuzzer sees."""
+    shutil.copytree(originals(), tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    shown = "--images", "shown", "--truth", "truth/panoptic.json"
+    code, out, errors = run("segment", "samples", *shown, "--things", 26, "-o", "out", "--overlays")
+    assert (code, errors) == (0, "")
+    assert "car" in out

@@ -294,3 +294,47 @@ def test_a_file_is_on_the_disk_before_it_appears(tmp_path, monkeypatch):
     with complete(tmp_path / "x.txt") as part:
         part.write_text("x")
     assert calls == ["fsync", "replace"]
+
+
+def test_outputs_may_have_the_longest_names(tmp_path):
+    path = tmp_path / ("x" * 251 + ".npy")
+    write_instance(path, Features(np.eye(2)), 0.0)
+    np.testing.assert_array_equal(read(path).array, np.eye(2))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_output_that_is_a_link_is_written_where_it_points(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "x.npy").symlink_to(tmp_path / "disk" / "y.npy")
+    for array in (np.eye(2), np.eye(3)):
+        check_writable(tmp_path / "x.npy", (".npy",))
+        write_instance(tmp_path / "x.npy", Features(array), 0.0)
+        assert (tmp_path / "x.npy").is_symlink()
+        np.testing.assert_array_equal(np.load(tmp_path / "disk" / "y.npy"), array)
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["y.npy"]
+
+
+def test_outputs_that_cannot_be_files_are_named_before_any_work(tmp_path):
+    (tmp_path / "a.npy").write_bytes(b"")
+    with pytest.raises(NotADirectoryError, match=r"a\.npy is not a folder"):
+        check_writable(tmp_path / "a.npy" / "x.npy", (".npy",))
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(ValueError, match=r"pipe\.npy: it is not a regular file"):
+        check_writable(tmp_path / "pipe.npy", (".npy",))
+
+
+def test_arrays_that_are_not_features_are_not_read(tmp_path):
+    """Their headers say enough; a small file may announce arrays larger than memory."""
+    path = tmp_path / "x.npz"
+    np.savez(path, one=np.arange(5000.0), other=np.arange(5000.0))
+    content = bytearray(path.read_bytes())
+    content[20_000:20_008] = b"\xff" * 8  # the checksum of the first array is wrong now
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"exactly one 2-D array; it holds one, other$"):
+        read(path)
+    np.savez(path, one=np.arange(5000.0))
+    content = bytearray(path.read_bytes())
+    content[20_000:20_008] = b"\xff" * 8
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is broken"):
+        read_archive(path)

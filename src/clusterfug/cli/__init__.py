@@ -1,6 +1,7 @@
 """The command line: a thin shell over the package. Exits 0, or 2 with one line on standard error."""
 
 import errno
+import logging
 import re
 import sys
 from typing import Annotated, Any
@@ -28,6 +29,8 @@ app = typer.Typer(
 )
 for command in (cluster, inspect, evaluate, bound, convert, embed, segment, demo):
     app.command()(command)
+
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # what it warns of is raised, too
 
 #: Output files appear when they are complete; Ctrl-C may come after that.
 INTERRUPTED_MESSAGE = "clusterfug: interrupted; every output is complete or not written"

@@ -45,14 +45,15 @@ def convert(
         if threshold is not None and target.suffix.lower() != ".txt":
             raise ValueError("--threshold goes with a .txt output: other formats hold features only")
         array = instance.array
-        checks.features(array)
+        checks.features(array, name=str(source))
         if dtype is not None:
             with np.errstate(over="ignore"):  # infinite values are reported below
                 array = array.astype(dtype.value)
-            checks.features(array)
+            checks.features(array, name=str(source))
         instance = instance._replace(array=array)
         what = f"{array.shape[0]:,} x {array.shape[1]:,} {array.dtype}"
-        threshold = instance.threshold if threshold is None else threshold
-    threshold = checks.number("threshold", 0.4 if threshold is None else threshold)
+        if threshold is None and instance.threshold is not None and target.suffix.lower() == ".txt":
+            threshold = checks.number(f"line 2 of {source}", instance.threshold)
+    threshold = 0.4 if threshold is None else checks.number("threshold", threshold)
     files.write_instance(target, instance, threshold)
     typer.echo(f"{target}: {what}")

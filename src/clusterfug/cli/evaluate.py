@@ -10,7 +10,7 @@ from rich.text import Text
 from clusterfug.cli import options
 from clusterfug.cli.options import argument, option
 from clusterfug.cli.problem import CostOptions, describe
-from clusterfug.cli.terminal import console, facts, figures, print_json
+from clusterfug.cli.terminal import console, facts, figures, note, print_json
 
 if TYPE_CHECKING:
     from clusterfug.report.evaluation import Evaluation
@@ -98,9 +98,9 @@ def _print(found: "Evaluation", labels: Path, truth: Path | None, about: dict[st
     out.print()
     out.print(_histogram(found))
     if found.noise:
-        out.print(f"\n[bold]noise[/bold] (label -1): {found.noise:,}, each counted as a cluster of its own")
+        out.print(note("noise", f"(label -1): {found.noise:,}, each counted as a cluster of its own"))
     if found.unlabelled:
-        out.print(f"\n[bold]unlabelled[/bold] (class -1): {found.unlabelled:,}, left out of the comparison")
+        out.print(note("unlabelled", f"(class -1): {found.unlabelled:,}, left out of the comparison"))
 
 
 def _cost_row(about: dict[str, Any]) -> dict[str, str]:

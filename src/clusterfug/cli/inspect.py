@@ -6,7 +6,7 @@ from typing import Annotated
 
 from clusterfug.cli import options
 from clusterfug.cli.options import FEATURES, argument, shown
-from clusterfug.cli.terminal import console, facts, figures, print_json
+from clusterfug.cli.terminal import console, facts, figures, note, print_json
 
 
 def inspect(
@@ -50,4 +50,4 @@ def inspect(
         attracting.add_row(*(f"{share:.2%}" for share in found.attracting.values()))
         out.print(attracting)
     for line in found.advice:
-        out.print(f"\n[bold]note[/bold] {line}")
+        out.print(note("note", line))

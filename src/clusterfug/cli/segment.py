@@ -134,7 +134,7 @@ def segment(
     from clusterfug.segmentation import Rules, segment_many
     from clusterfug.segmentation.outputs import SegmentationWriter
     from clusterfug.segmentation.quality import quality_of_counts
-    from clusterfug.segmentation.samples import GroundTruth, find_samples
+    from clusterfug.segmentation.samples import GroundTruth, find_inputs, find_samples
 
     checks.count("--offset", offset)
     solver, place = _solver(graph, device, jobs, algorithm, seed, refine=refine, time_limit=time_limit)
@@ -162,7 +162,10 @@ def segment(
     results = (
         nullcontext()
         if output is None
-        else SegmentationWriter(output, form.value, rules, offset, overlays, truths, overwrite)
+        else SegmentationWriter(
+            *(output, form.value, rules, offset, overlays, truths, overwrite),
+            inputs=find_inputs(source, images, truths),
+        )
     )
     with results as writer:
         tally = Tally(rules, writer)
@@ -239,7 +242,7 @@ class Tally:
                             self.writer.discard(outcome.name)
                         if not isinstance(error, Exception):
                             raise
-                        self.failed[outcome.name] = " ".join(str(error).split()) or type(error).__name__
+                        self.failed[outcome.name] = _one_line(str(error)) or type(error).__name__
                     if callback is not None:
                         callback("images", self.done + len(self.failed), total)
         except KeyboardInterrupt:
@@ -271,7 +274,7 @@ class Tally:
     def report_failures(self, total: int) -> None:
         """Print one line for each image that failed, and exit with code 2 if there is any."""
         for name, message in self.failed.items():
-            typer.echo(f"clusterfug: error: {name}: {message}", err=True)
+            typer.echo(f"clusterfug: error: {_one_line(name)}: {message}", err=True)
         if self.failed:
             kept = f"; the other {self.done} are finished" if self.done else ""
             typer.echo(f"clusterfug: {len(self.failed)} of {total} images failed{kept}", err=True)
@@ -286,14 +289,19 @@ def _print(tally: Tally, seconds: float, output: Path | None) -> None:
 def _print_quality(found: "PanopticQuality", names: dict[int, str]) -> None:
     table = figures("class", "PQ", "SQ", "RQ", "TP", "FP", "FN")
     table.columns[0].justify = "left"
-    rows = {names.get(c, f"class {c}"): row for c, row in found.classes.items()}
-    means = {"things": found.things, "stuff": found.stuff, "all": found.all}
-    for name, row in (rows if len(rows) == 1 else rows | means).items():
+    rows = [(names.get(c, f"class {c}"), row) for c, row in found.classes.items()]
+    if len(rows) > 1:
+        rows += [("things", found.things), ("stuff", found.stuff), ("all", found.all)]
+    for name, row in rows:
         if row.tp + row.fp + row.fn:
             shares = (f"{100 * value:.1f}" for value in (row.pq, row.sq, row.rq))
             table.add_row(name, *shares, *(f"{value:,}" for value in (row.tp, row.fp, row.fn)))
     console().print()
     console().print(table)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _ids(option: str, text: str) -> list[int]:

@@ -15,8 +15,12 @@ from rich.text import Text
 
 
 def console() -> Console:
-    """Return standard output; wide enough for every table when it is not a terminal."""
-    return Console() if sys.stdout.isatty() else Console(width=120)
+    """Return standard output; wide enough for every table when it is not a terminal.
+
+    Texts are printed as they are: names of files and of classes may look like markup.
+    """
+    width = None if sys.stdout.isatty() else 120
+    return Console(width=width, markup=False, emoji=False)
 
 
 def facts(rows: Mapping[str, str | None]) -> Table:
@@ -36,6 +40,11 @@ def figures(*headings: str) -> Table:
     for heading in headings:
         table.add_column(heading, justify="right")
     return table
+
+
+def note(heading: str, line: str) -> Text:
+    """Return a line with a heading, and an empty line before it."""
+    return Text.assemble("\n", (heading, "bold"), " ", line)
 
 
 def print_json(about: Mapping[str, Any]) -> None:

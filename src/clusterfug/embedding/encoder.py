@@ -1,5 +1,6 @@
 """`Encoder`: an ONNX model that maps images to vectors, run by onnxruntime (extra `[embed]`)."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -99,10 +100,17 @@ class Encoder:
         return values.mean(axis=axes, dtype=np.float64) if axes else values
 
 
-def _session(model: Path, layer: str | None) -> Any:
-    """Return a session of the model with the layer among its outputs."""
+def require_onnxruntime() -> Any:
+    """Return the module onnxruntime, without the telemetry that it would keep in the user's home."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
+    return onnxruntime
+
+
+def _session(model: Path, layer: str | None) -> Any:
+    """Return a session of the model with the layer among its outputs."""
+    onnxruntime = require_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # errors are raised, not printed
     options.intra_op_num_threads = cores()

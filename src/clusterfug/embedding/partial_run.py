@@ -75,7 +75,7 @@ class PartialRun:
 
     def remove(self) -> None:
         self._file.close()
-        for path in (self._rows, *self._folder.glob(f"*{self._progress.name}*")):
+        for path in (self._rows, self._progress, *self._folder.glob(f"{files.HIDDEN}*")):
             path.unlink(missing_ok=True)
         with suppress(OSError):  # it is kept if it holds other files
             self._folder.rmdir()

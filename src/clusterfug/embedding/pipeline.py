@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug import checks
-from clusterfug.embedding.encoder import Encoder
+from clusterfug.embedding.encoder import Encoder, require_onnxruntime
 from clusterfug.embedding.partial_run import PartialRun
 from clusterfug.execution.threads import cores
 from clusterfug.io import files
@@ -153,7 +153,7 @@ def embed(
 
 def require_extras() -> None:
     try:
-        import onnxruntime  # noqa: F401
+        require_onnxruntime()
         import PIL  # noqa: F401
     except ImportError:
         raise ImportError(

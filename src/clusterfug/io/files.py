@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Collection
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,14 +20,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterfug.io import tables, text
+from clusterfug.io import hdf5, tables, text
 from clusterfug.io.broken import broken_is_named
+from clusterfug.io.hdf5 import name_of_features
 from clusterfug.problems.graph import GraphProblem
 
 HDF5_ENDINGS = (".h5", ".hdf5")
 FEATURE_ENDINGS = (".npy", ".npz", *HDF5_ENDINGS, ".csv", ".parquet", ".txt")
 READ_ENDINGS = (*FEATURE_ENDINGS[:-1], *tables.ENDINGS[1:])
 GRAPH_ENDINGS = (".txt", ".npz")
+#: How the names of files begin that are not complete; they are short, whatever the name will be.
+HIDDEN = ".clusterfug."
 #: A graph in a file has at most so many nodes, which all take memory, whether they have edges or not.
 MAX_NODES, MAX_NODES_PER_EDGE = 10**6, 10**3
 
@@ -53,7 +57,7 @@ def read(path: Path, dtype: Any = np.float32) -> Instance:
     if ending == ".npz":
         return _read_npz(path)
     if ending in HDF5_ENDINGS:
-        return Features(_read_hdf5(path))
+        return Features(hdf5.read(path))
     if ending == ".csv":
         return Features(read_csv(path, dtype))
     if ending in tables.ENDINGS:
@@ -114,8 +118,8 @@ def write_instance(path: Path, instance: Instance, threshold: float) -> None:
                 np.savez(binary, features=array)
         elif ending in HDF5_ENDINGS:
             content = io.BytesIO()  # on a full disk, HDF5 could end the process
-            with _require_h5py().File(content, "w") as hdf5:
-                hdf5.create_dataset("features", data=array)
+            with _require_h5py().File(content, "w") as file:
+                file.create_dataset("features", data=array)
             part.write_bytes(content.getbuffer())
         elif ending == ".csv":
             header = ",".join(f"f{p}" for p in range(array.shape[1]))
@@ -159,6 +163,10 @@ def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...
     _require_extra(ending)
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"cannot write {path}: it is not a regular file")
+    if path.parent.exists() and not path.parent.is_dir():
+        raise NotADirectoryError(f"cannot write {path}: {path.parent} is not a folder")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
     try:
@@ -176,7 +184,8 @@ def complete(path: Path) -> Any:
 
     What is written is on the disk before it appears under its name, so a power failure leaves all or none.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    path = path.resolve() if path.is_symlink() else path  # a link stays
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=HIDDEN, suffix=path.suffix)
     os.close(handle)
     part = Path(name)
     try:
@@ -193,7 +202,7 @@ def complete(path: Path) -> Any:
 @contextmanager
 def complete_folder(folder: Path) -> Any:
     """Yield a folder to write to, which becomes `folder`, a new one, when all is written."""
-    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=HIDDEN))
     try:
         with _named(folder):
             yield part
@@ -239,27 +248,49 @@ def read_npy(path: Path) -> NDArray[Any]:
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
-def read_archive(path: Path, wanted: tuple[str, ...] | None = None) -> dict[str, Any]:
+def read_archive(path: Path, wanted: Collection[str] | None = None) -> dict[str, Any]:
     """Return the arrays of a .npz file, or those among them with the names in `wanted`."""
+    with _archive(path) as (archive, names):
+        return {name: _read_member(archive, name) for name in names if wanted is None or name in wanted}
+
+
+def archive_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays of a .npz file, which are not read."""
+    with _archive(path) as (archive, names):
+        shapes = {}
+        for name in names:
+            with archive.open(f"{name}.npy") as file:
+                shapes[name] = _read_header(file)[0]
+        return shapes
+
+
+@contextmanager
+def _archive(path: Path) -> Any:
+    """Yield a .npz file and the names of its arrays."""
     check_readable(path)
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is not a .npz file")
     with broken_is_named(path), zipfile.ZipFile(path) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-        return {name: _read_member(archive, name) for name in names if wanted is None or name in wanted}
+        yield archive, [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+
+
+def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and the type that the header of an array announces."""
+    version = np.lib.format.read_magic(file)
+    # Versions 2 and 3 differ in the encoding of the names of fields.
+    shape, _, dtype = (
+        np.lib.format.read_array_header_1_0(file)
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0(file)
+    )
+    return shape, dtype
 
 
 def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """Return an array of a .npz file. Memory is allocated only if it is as large as it announces."""
     entry = archive.getinfo(f"{name}.npy")
     with archive.open(entry) as file:
-        version = np.lib.format.read_magic(file)
-        # Versions 2 and 3 differ in the encoding of the names of fields.
-        shape, _, dtype = (
-            np.lib.format.read_array_header_1_0(file)
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0(file)
-        )
+        shape, dtype = _read_header(file)
         size = file.tell() + math.prod(shape) * dtype.itemsize
         if size != entry.file_size and not dtype.hasobject:
             raise ValueError("an array has another size than it announces")
@@ -268,68 +299,21 @@ def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 
 
 def _read_npz(path: Path) -> Instance:
-    arrays = read_archive(path, ("features",)) or read_archive(path)
-    if {"format", "shape", "data"} <= set(arrays):
+    shapes = archive_shapes(path)
+    if {"format", "shape", "data"} <= set(shapes) and "features" not in shapes:
         from scipy.sparse import load_npz
 
+        read_archive(path)  # raises an error unless arrays are as large as they announce
         with broken_is_named(path):
             matrix = load_npz(path)
         return _graph(path, max(matrix.shape), matrix.data.size, matrix)
-    name = _name_of_features(arrays)
+    name = name_of_features({name: len(shape) for name, shape in shapes.items()})
     if name is None:
         raise ValueError(
             f"{path} must hold an array named 'features' or exactly one 2-D array; "
-            f"it holds {', '.join(arrays) or 'nothing'}"
+            f"it holds {', '.join(shapes) or 'nothing'}"
         )
-    return Features(arrays[name])
-
-
-def _read_hdf5(path: Path) -> NDArray[Any]:
-    h5py = _require_h5py()
-    if not h5py.is_hdf5(path):
-        raise ValueError(f"{path} is not an HDF5 file")
-    datasets: dict[str, Any] = {}  # also those in groups; other files are not read
-
-    def visit(name: str, entry: Any) -> None:
-        if isinstance(entry, h5py.Dataset):
-            datasets[name] = entry
-
-    with broken_is_named(path), h5py.File(path, "r") as file:
-        file.visititems(visit)
-        name = _name_of_features(datasets)
-        if name is not None:
-            _check_stored(path, datasets[name])
-            return np.asarray(datasets[name][()])
-    raise ValueError(
-        f"{path} must hold a dataset named 'features' or exactly one 2-D dataset; "
-        f"it holds {', '.join(datasets) or 'nothing'}"
-    )
-
-
-def _check_stored(path: Path, dataset: Any) -> None:
-    """Raise an error unless all numbers of an HDF5 dataset are in its file.
-
-    Numbers that were never written take no space in the file, but would take memory.
-    """
-    if dataset.is_virtual or dataset.external:
-        raise ValueError(
-            f"{path}: {dataset.name[1:]!r} takes its numbers from other files: write them into this one"
-        )
-    if dataset.chunks:
-        wanted = math.prod(-(-n // size) for n, size in zip(dataset.shape, dataset.chunks, strict=True))
-        whole = dataset.id.get_num_chunks() >= wanted
-    else:
-        whole = dataset.id.get_storage_size() >= (dataset.size or 0) * dataset.id.get_type().get_size()
-    if not whole:
-        raise ValueError(f"{path}: parts of {dataset.name[1:]!r} were never written: write it again")
-
-
-def _name_of_features(arrays: dict[str, Any]) -> str | None:
-    """Return 'features', or the name of the only 2-D array, or None if there is not exactly one."""
-    if "features" in arrays:
-        return "features"
-    two_dimensional = [name for name, array in arrays.items() if array.ndim == 2]
-    return two_dimensional[0] if len(two_dimensional) == 1 else None
+    return Features(read_archive(path, (name,))[name])
 
 
 def read_csv(path: Path, dtype: Any) -> NDArray[Any]:

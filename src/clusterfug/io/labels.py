@@ -30,11 +30,11 @@ def read_column(path: Path) -> NDArray[Any]:
     elif ending in (".npy", ".parquet"):
         array = files.read_features(path).array
     elif ending == ".npz":
-        arrays = files.read_archive(path, ("labels",)) or files.read_archive(path)
-        arrays.pop(SETTINGS_NAME, None)
-        if "labels" not in arrays and len(arrays) != 1:
+        names = files.archive_shapes(path).keys() - {SETTINGS_NAME}
+        if "labels" not in names and len(names) != 1:
             raise ValueError(f"{path} must hold an array named 'labels' or exactly one array")
-        array = arrays["labels" if "labels" in arrays else next(iter(arrays))]
+        name = "labels" if "labels" in names else names.pop()
+        array = files.read_archive(path, (name,))[name]
     else:
         raise ValueError(
             f"{path} must be a .npy, .npz, .csv, .parquet or .txt file with one number per item"

@@ -1,15 +1,19 @@
 """`SegmentationWriter`: a folder with one file per image, in one of three formats."""
 
+import json
+import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 
 from clusterfug import checks
-from clusterfug.io.files import complete, lock, read_npy, save
+from clusterfug.io.files import complete, lock, save
 from clusterfug.segmentation.cityscapes import write_instance_ids
 from clusterfug.segmentation.coco import JSON, CocoWriter
 from clusterfug.segmentation.image import Rules
@@ -24,12 +28,15 @@ FILES = {"npy": "*.npy", "coco": "panoptic/*.png", "cityscapes": "*_instanceIds.
 OVERLAYS = "overlays/*.png"
 PREFIX, LOCK = ".segment.", "lock"  # of the hidden folder of a run, and the file in it that a run locks
 PATTERNS = (*FILES.values(), OVERLAYS, JSON)
+#: The hidden file with the names of the results in a folder: a JSON list. Other files are never replaced.
+LIST = ".segment-files.json"
 
 
 class SegmentationWriter:
     """Writes images one by one into a hidden folder; `close` lets all of them appear under their names.
 
-    At the end of a `with` block that did not reach `close`, nothing has changed.
+    At the end of a `with` block that did not reach `close`, nothing has changed. None of the `inputs`, the
+    paths that the run reads, may be in the folder.
     """
 
     def __init__(
@@ -41,12 +48,12 @@ class SegmentationWriter:
         overlays: bool = False,
         truth: GroundTruth | None = None,
         overwrite: bool = False,
+        inputs: Iterable[Path] = (),
     ) -> None:
         self.pattern = FILES[checks.one_of("format", form, tuple(FILES))]
         if form != "npy" or overlays:
             require_pillow()
-        if truth is not None and folder.resolve() in {place.resolve() for place in truth.folders}:
-            raise ValueError(f"cannot write to {folder}: the truth is there; choose another folder")
+        check_inputs(folder, inputs)
         check_folder(folder, overwrite)
         self.folder, self.form, self.overlays, self.offset = folder, form, overlays, offset
         self.overwrite = overwrite
@@ -106,7 +113,8 @@ class SegmentationWriter:
         """Let the results replace those of an earlier run; if no image is finished, nothing changes.
 
         Files are replaced one by one. COCO's JSON is removed before the files that it describes change, and
-        appears after them.
+        appears after them. The list of results names earlier and new ones until all is done, so that every
+        result that a kill leaves is in it.
         """
         if self.coco is not None and self.coco.images:
             self.coco.close()
@@ -114,8 +122,9 @@ class SegmentationWriter:
         written.remove(Path(LOCK))
         if not written:
             return
-        check_folder(self.folder, self.overwrite)  # another run may have written to it
+        check_folder(self.folder, self.overwrite, written)  # another run may have written to it
         earlier = results_in(self.folder)
+        self._list(earlier | written)
         (self.folder / JSON).unlink(missing_ok=True)
         for name in sorted(written - {Path(JSON)}):
             (self.folder / name.parent).mkdir(exist_ok=True)
@@ -127,6 +136,13 @@ class SegmentationWriter:
                 subfolder.rmdir()
         if Path(JSON) in written:
             (self.part / JSON).replace(self.folder / JSON)
+        self._list(written)
+
+    def _list(self, names: set[Path]) -> None:
+        path = self.part / LIST
+        with complete(path) as part:
+            part.write_text(json.dumps(sorted(name.as_posix() for name in names)), encoding="utf-8")
+        path.replace(self.folder / LIST)
 
     def _path(self, pattern: str, name: str) -> Path:
         path = self.part / pattern.replace("*", name)
@@ -142,34 +158,63 @@ def remove_killed(folder: Path) -> None:
             shutil.rmtree(part)
 
 
-def check_folder(folder: Path, overwrite: bool) -> None:
-    """Raise an error unless a folder is new or empty, or holds results alone and may be overwritten."""
+def check_inputs(folder: Path, inputs: Iterable[Path]) -> None:
+    """Raise an error if an input is in a folder or its subfolders, or where links in their places lead."""
+    if not folder.is_dir():
+        return
+    places = {Path(os.path.realpath((folder / pattern).parent)) for pattern in PATTERNS}
+    for path in inputs:
+        where = [Path(os.path.realpath(path))] if os.path.exists(path) else []
+        if os.path.islink(path):  # the link itself must not be replaced either
+            where.append(Path(os.path.realpath(path.parent), path.name))
+        if any(each.is_relative_to(place) for each in where for place in places):
+            raise ValueError(f"cannot write to {folder}: the input {path} is in it; choose another folder")
+
+
+def check_folder(folder: Path, overwrite: bool, names: Iterable[Path] = ()) -> None:
+    """Raise an error unless a folder is new or empty, or holds results alone and may be overwritten.
+
+    Hidden files may be there too, except under the names that will be written.
+    """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"cannot write to {folder}: it is not a folder")
-    if not overwrite and folder.exists() and any(_visible(folder)):
+    results = {folder / name for name in results_in(folder)}
+    if not overwrite and (results or _visible(folder)):
         raise FileExistsError(
             f"cannot write to {folder}: it is not empty; choose another folder, or say --overwrite to "
             "replace the results of an earlier run"
         )
-    known = {folder / name for name in results_in(folder)} | set(_subfolders(folder))
-    for place in (folder, *_subfolders(folder)):
-        for path in _visible(place):
-            if path not in known:
-                raise ValueError(f"cannot overwrite {folder}: {path} is no result; choose another folder")
+    known = results | set(_subfolders(folder))
+    visible = [path for place in (folder, *_subfolders(folder)) for path in _visible(place)]
+    for path in (*visible, *(folder / name for name in names)):
+        if path not in known and os.path.lexists(path):
+            raise ValueError(f"cannot overwrite {folder}: {path} is no result; choose another folder")
 
 
 def results_in(folder: Path) -> set[Path]:
-    """Return the files in a folder that a run has written or may have written, relative to it."""
-    found = (path for pattern in PATTERNS for path in folder.glob(pattern) if path.is_file())
-    return {path.relative_to(folder) for path in found if path.suffix != ".npy" or _holds_maps(path)}
+    """Return the files in a folder that runs have written, relative to it, as their list names them."""
+    path = folder / LIST
+    if not path.exists():
+        return set()
+    names = _read_list(path)
+    if names is None:
+        raise ValueError(f"cannot write to {folder}: its list {path} is damaged; choose another folder")
+    return {Path(name) for name in names if os.path.isfile(folder / name)}
 
 
-def _holds_maps(path: Path) -> bool:
+def _read_list(path: Path) -> list[str] | None:
+    """Return the names in a list of results; None if it is damaged."""
     try:
-        array = read_npy(path)
-    except (OSError, ValueError):
-        return False
-    return array.dtype == np.int32 and array.ndim == 3 and len(array) == 2
+        names = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    is_list = isinstance(names, list) and all(isinstance(n, str) and _is_result(Path(n)) for n in names)
+    return names if is_list else None
+
+
+def _is_result(name: Path) -> bool:
+    """Return whether a run could write a file of that name: then it is below its folder."""
+    return any(name.parent == Path(p).parent and fnmatchcase(name.name, Path(p).name) for p in PATTERNS)
 
 
 def _subfolders(folder: Path) -> list[Path]:

@@ -31,18 +31,7 @@ def find_samples(
 
     If there is a ground truth, it must have at least one of the images.
     """
-    if path.is_dir():
-        files = sorted(path.glob("*.npz"))
-        if not files:
-            raise FileNotFoundError(f"{path} has no .npz files")
-    else:
-        check_readable(path)
-        files = [path]
-    shown: dict[str, Path] = {}
-    if pictures is not None:
-        shown = _pictures(pictures)
-    elif truth is not None:
-        shown = truth.pictures
+    files, shown = _sample_files(path), _shown(pictures, truth)
     named = _by_name(files, "samples")
     if truth is not None and truth.maps.keys().isdisjoint(named):
         example = next(iter(truth.maps), "nothing")
@@ -52,6 +41,16 @@ def find_samples(
     return {
         n: partial(read_sample, file, rules, shown.get(n), truth, train_ids) for n, file in named.items()
     }
+
+
+def find_inputs(path: Path, pictures: Path | None = None, truth: "GroundTruth | None" = None) -> list[Path]:
+    """Return the files that the functions of `find_samples` read, then the folders that it searches."""
+    files, shown = _sample_files(path), _shown(pictures, truth)
+    of_truth = {} if truth is None else truth.files
+    names = [name_of(file) for file in files]
+    read = [found[name] for found in (shown, of_truth) for name in names if name in found]
+    searched = [] if truth is None else truth.sources
+    return [*files, *read, *searched, *([] if pictures is None else [pictures])]
 
 
 def name_of(file: Path) -> str:
@@ -112,11 +111,13 @@ class GroundTruth:
     def __init__(self, path: Path) -> None:
         self.coco: CocoTruth | None = None
         self.pictures: dict[str, Path] = {}  # of the data set
-        self.folders: set[Path]  # that hold its files
+        self.files: dict[str, Path]  # with the map of each image
+        self.sources: list[Path]  # the JSON, and the folders that hold files
         self.maps: dict[str, Callable[[], Panoptic]]  # functions that read the map of each image
         if path.suffix.lower() == ".json":
             self.coco = CocoTruth(path)
-            self.folders = {path.parent}
+            self.files = {n: self.coco.pictures / a["file_name"] for n, a in self.coco.annotations.items()}
+            self.sources = [path, self.coco.pictures]
             self.maps = {name: partial(self.coco.read, name) for name in sorted(self.coco.annotations)}
             self.things, self.stuff = self.coco.things, self.coco.stuff
             self.names = {c["id"]: str(c.get("name", c["id"])) for c in self.coco.categories}
@@ -126,11 +127,29 @@ class GroundTruth:
                     f"{path} must be a folder with Cityscapes' gtFine/, or a panoptic JSON of COCO"
                 )
             found = cityscapes.find_cityscapes(path)
-            self.maps = {n: partial(cityscapes.read_truth, f.truth) for n, f in found.items() if f.truth}
-            self.folders = {f.truth.parent for f in found.values() if f.truth}
+            self.files = {name: files.truth for name, files in found.items() if files.truth}
+            self.sources = sorted({file.parent for files in found.values() for file in files if file})
+            self.maps = {name: partial(cityscapes.read_truth, file) for name, file in self.files.items()}
             self.pictures = {name: files.image for name, files in found.items() if files.image}
             self.things, self.stuff = cityscapes.THINGS, cityscapes.STUFF
             self.names = dict(cityscapes.NAMES)
+
+
+def _sample_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        check_readable(path)
+        return [path]
+    files = sorted(path.glob("*.npz"))
+    if not files:
+        raise FileNotFoundError(f"{path} has no .npz files")
+    return files
+
+
+def _shown(pictures: Path | None, truth: GroundTruth | None) -> dict[str, Path]:
+    """Return the pictures by name: those in a folder, or else those of a data set."""
+    if pictures is not None:
+        return _pictures(pictures)
+    return {} if truth is None else truth.pictures
 
 
 def _pictures(folder: Path) -> dict[str, Path]:
