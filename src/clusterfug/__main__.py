@@ -27,9 +27,10 @@ def main() -> None:
         keep_interrupts()
     try:
         run()
-    finally:
-        if interruptible:  # all is written and said
+    except SystemExit as end:
+        if interruptible and end.code != INTERRUPTED:  # all is written and said
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise
 
 
 def _exit(*_: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 from makers import symmetric
 from reference import all_partitions
 
-from clusterfug import multicut
+from clusterfug import DenseProblem, dense_multicut, multicut
 from clusterfug.exact.dominance import clipped, dominated_groups
 
 
@@ -31,7 +31,7 @@ def costs(request):
 
 
 def test_groups_are_together_in_every_best_clustering(costs):
-    groups, between = dominated_groups(costs)
+    groups, between = dominated_groups(costs, np.zeros_like(costs))
     best, partitions = best_partitions(costs)
     for partition in partitions:
         assert all(len(set(partition[groups == g])) == 1 for g in range(len(between)))
@@ -44,7 +44,7 @@ def test_groups_are_together_in_every_best_clustering(costs):
 
 def test_pairs_of_groups_have_the_exact_sum_of_their_costs():
     costs = symmetric(5, [9e15, 1e15, 1.0, 0.0, -1e15, 0.25, 0.0, 0.5, 0.125, 2.0])
-    groups, between = dominated_groups(costs)
+    groups, between = dominated_groups(costs, np.zeros_like(costs))
     assert groups[0] == groups[1]
     rest = [v for v in range(2, 5) if groups[v] != groups[0]]
     for v in rest:
@@ -71,3 +71,22 @@ def test_huge_costs_do_not_hide_small_ones(rng):
         assert result.bound.rounding < 1e-8
         assert result.objective == pytest.approx(alone.objective, rel=1e-13)
         np.testing.assert_array_equal(result.labels[:n], alone.labels)
+
+
+def test_a_pair_that_attracts_by_rounding_errors_alone_is_not_contracted():
+    costs = np.array([[0.0, 114.0, -1.0], [114.0, 0.0, -1.0], [-1.0, -1.0, 0.0]])
+    errors = 1e4 * (1 - np.eye(3))
+    assert dominated_groups(costs, errors)[0].tolist() == [0, 1, 2]
+    assert dominated_groups(costs, errors / 1e3)[0].tolist() == [0, 0, 1]
+
+
+def test_exact_knows_the_rounding_of_costs_that_cancel(rng):
+    """The true cost is -20; in float64 it is a difference of terms near 1e18, often a positive one."""
+    attracted = 0
+    for a, b, y in rng.integers(2**29, 2**30, size=(200, 3)).tolist():
+        x, z = divmod(a * b, y)
+        X = np.array([[a, x, z + 20], [b, y, 1]], dtype=np.float64)
+        result = dense_multicut(DenseProblem(X, 0.0, signature=[1, -1, -1]), algorithm="exact")
+        assert result.lower_bound <= -20
+        attracted += result.n_clusters == 1
+    assert attracted > 20

@@ -338,3 +338,12 @@ def test_arrays_that_are_not_features_are_not_read(tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match="is broken"):
         read_archive(path)
+
+
+def test_a_link_to_itself_is_named_before_any_work(tmp_path):
+    (tmp_path / "x.npy").symlink_to(tmp_path / "x.npy")
+    with pytest.raises(ValueError, match=r"x\.npy: it is a link to itself"):
+        check_writable(tmp_path / "x.npy", (".npy",))
+    (tmp_path / "y.npy").symlink_to(tmp_path / "absent" / "y.npy")
+    with pytest.raises(FileNotFoundError, match="absent does not exist"):
+        check_writable(tmp_path / "y.npy", (".npy",))

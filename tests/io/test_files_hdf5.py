@@ -268,7 +268,7 @@ def test_a_list_that_never_ends(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt), single_threaded(stop):
         read(path)
     monkeypatch.setattr(hdf5, "PATIENCE", 2)
-    with pytest.raises(ValueError, match=r"x\.h5 is broken: damaged, cut short, or not a \.h5 file$"):
+    with pytest.raises(ValueError, match=r"x\.h5 is broken, or on a very slow disk"):
         read(path)
 
 

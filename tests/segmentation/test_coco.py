@@ -96,3 +96,11 @@ def test_coco_has_no_class_zero_and_ids_of_three_bytes(tmp_path):
         CocoWriter(tmp_path, [1]).write("a", Panoptic(0 * one, 0 * one))
     with pytest.raises(ValueError, match="too large for COCO's format: use a smaller offset"):
         CocoWriter(tmp_path, [90], offset=10**6).write("a", Panoptic(90 * one, one))
+
+
+def test_a_discarded_image_is_not_in_the_json(tmp_path):
+    writer = CocoWriter(tmp_path, [26], {26: "car"})
+    for name in ("a", "b"):
+        writer.write(name, street())
+    writer.discard("a")
+    assert list(CocoTruth(writer.close()).annotations) == ["b"]

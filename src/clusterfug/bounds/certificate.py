@@ -144,8 +144,8 @@ def add_up(
 ) -> tuple[float, float, NDArray[np.float64]]:
     """Return the sum of the negative residuals, an upper bound on its rounding error, and the residuals.
 
-    No objective is below the sum less the error. If that is much beside the sum, it is the error of the
-    pairs that may repel: huge costs of pairs that attract do not hide small ones.
+    No objective is below the sum less the error. If the error of all pairs is not negligible, only pairs
+    that may repel are counted: huge costs of pairs that attract do not hide small ones.
     """
     change, error = certificate.changes()
     residual = found.aside + change

@@ -65,16 +65,26 @@ def _sums_of_rows(
 
 def doubtful_terms(problem: DenseProblem, share: float) -> float:
     """Return the total magnitude of the terms of all costs that do not exceed a share of their terms."""
-    total = 0.0
+    sums: list[float] = []
     for first in threads.slices(problem.n, _BLOCK):
+        threads.check_stop()
         queries = problem.queries(first.start, first.stop, np.float64)
-        for second in threads.slices(problem.n, _BLOCK):
-            if second.start >= first.start:
-                others = problem.extended(second.start, second.stop, np.float64)
-                terms = np.abs(queries) @ np.abs(others).T
-                terms[queries @ others.T > share * terms] = 0.0
-                total += float(np.triu(terms, 1 + first.start - second.start).sum())
-    return total
+        of_blocks = np.zeros(-(-(problem.n - first.start) // _BLOCK))
+
+        def block(
+            second: slice, first: slice = first, queries: Floats = queries, out: Floats = of_blocks
+        ) -> None:
+            others = problem.extended(second.start, second.stop, np.float64)
+            terms = np.abs(queries) @ np.abs(others).T
+            terms[queries @ others.T > share * terms] = 0.0
+            out[(second.start - first.start) // _BLOCK] = np.triu(
+                terms, 1 + first.start - second.start
+            ).sum()
+
+        blocks = threads.slices(problem.n, _BLOCK)
+        threads.for_each(block, (second for second in blocks if second.start >= first.start))
+        sums.extend(of_blocks)
+    return math.fsum(sums)
 
 
 def graph_repulsion(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:

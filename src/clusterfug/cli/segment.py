@@ -268,8 +268,8 @@ class Tally:
             self.writer.write(sample, result.maps)
         if found is not None:
             self.counts, self.scored = self.counts + found, self.scored + 1
-        self.done += 1
         self.instances += result.n_instances
+        self.done += 1
 
     def report_failures(self, total: int) -> None:
         """Print one line for each image that failed, and exit with code 2 if there is any."""

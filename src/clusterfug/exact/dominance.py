@@ -13,25 +13,29 @@ from scipy.sparse.csgraph import connected_components
 _MARGIN = 1e-9  # by which a cost has to exceed the others, as a share: more than the rounding of their sum
 
 
-def dominated_groups(costs: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def dominated_groups(
+    costs: NDArray[np.float64], errors: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return groups 0..m-1 of nodes that every best clustering keeps together, and the costs between them.
 
     If a pair (u, v) attracts more than all other pairs of u together, attractive or repulsive, then u gains
-    by moving to the cluster of v. The costs are symmetric, with a diagonal of 0.
+    by moving to the cluster of v. The costs are symmetric, with a diagonal of 0; so are upper bounds on
+    their rounding errors.
     """
     groups = np.arange(len(costs))
-    between = costs
+    between, doubt = costs, errors.sum(axis=1)
     while len(between) > 1:
         partner = between.argmax(axis=1)
         largest = between.max(axis=1)
         others = np.abs(between).sum(axis=1) - largest
-        joins = (largest > 0) & (largest > (1 + _MARGIN) * others)
+        joins = (largest > 0) & (largest > (1 + _MARGIN) * (others + doubt))
         if not joins.any():
             break
         joined = np.zeros(between.shape, dtype=np.bool_)
         joined[joins, partner[joins]] = True
         groups = connected_components(joined, directed=False)[1].astype(np.int64)[groups]
         between = _costs_between(costs, groups)
+        doubt = np.bincount(groups, errors.sum(axis=1))  # that of pairs inside groups, too
     return groups, between
 
 

@@ -23,13 +23,20 @@ class Proof(NamedTuple):
     bound: float  # no clustering has a smaller objective
     optimal: bool  # whether the labels attain the bound, but for rounding
     rounding: float  # by which their objective may exceed the bound nevertheless
-    open_pairs: NDArray[np.int64]  # (m, 2) those that not every best clustering keeps together
+    open_pairs: NDArray[np.int64]  # (m, 2) those that were not contracted
 
 
-def prove(costs: NDArray[np.float64], labels: NDArray[np.int64], *, deadline: float | None = None) -> Proof:
+def prove(
+    costs: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    errors: NDArray[np.float64] | None = None,
+    deadline: float | None = None,
+) -> Proof:
     """Return labels improved until no clustering has a smaller objective, or until the deadline.
 
-    The costs are symmetric; their diagonal does not matter. The deadline is one of `jit.clock`.
+    The costs are symmetric, and so are upper bounds on their rounding errors, by default 0; their diagonals
+    do not matter. The deadline is one of `jit.clock`.
     """
     n = len(costs)
     i, j = np.triu_indices(n, 1)
@@ -37,7 +44,8 @@ def prove(costs: NDArray[np.float64], labels: NDArray[np.int64], *, deadline: fl
     unit = quantum or 1.0
     costs = np.where(np.eye(n, dtype=bool), 0.0, costs / unit)
     weights = costs[i, j]
-    groups, between = dominated_groups(costs)
+    errors = np.zeros((n, n)) if errors is None else np.where(np.eye(n, dtype=bool), 0.0, errors / unit)
+    groups, between = dominated_groups(costs, errors)
     labels = labels[np.unique(groups, return_index=True)[1]]
     found = np.empty(len(between), dtype=np.int64)
     most, proven = [], True

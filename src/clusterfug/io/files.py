@@ -161,6 +161,10 @@ def check_writable(path: Path, endings: tuple[str, ...], inputs: tuple[Path, ...
     if ending not in endings:
         raise ValueError(f"cannot write {path}: its name must end in {', '.join(endings)}")
     _require_extra(ending)
+    if path.is_symlink():
+        path = Path(os.path.realpath(path))
+        if path.is_symlink():
+            raise ValueError(f"cannot write {path}: it is a link to itself")
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if path.exists() and not path.is_file():
@@ -184,7 +188,7 @@ def complete(path: Path) -> Any:
 
     What is written is on the disk before it appears under its name, so a power failure leaves all or none.
     """
-    path = path.resolve() if path.is_symlink() else path  # a link stays
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path  # the link stays
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=HIDDEN, suffix=path.suffix)
     os.close(handle)
     part = Path(name)

@@ -4,6 +4,7 @@
 are in the file, and sends them in boxes. It never holds more than one box.
 """
 
+import fcntl
 import itertools
 import json
 import math
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +42,17 @@ def read(path: Path) -> NDArray[Any]:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
-            pipesize=_PIPE_BYTES,
         ) as child,
     ):
         try:
             assert child.stdout is not None
+            with suppress(AttributeError, OSError):  # where it is not allowed, it is only slower
+                fcntl.fcntl(child.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
             return _received(_Pipe(child.stdout.fileno()))
+        except TimeoutError:
+            raise ValueError(
+                f"{path} is broken, or on a very slow disk: nothing was read for {PATIENCE} s"
+            ) from None
         finally:
             child.kill()
 

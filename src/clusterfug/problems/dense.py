@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _WORK_PER_CALL = 100_000_000  # numbers a kernel reads before it returns to Python, so that Ctrl-C works
 _EPSILON = float(np.finfo(np.float64).eps)
+_PAIR_ENTRIES = 1 << 22  # of absolute rows of pairs at a time
 _CHEAP_WORK = 4e9  # multiplications: a fraction of a second
 _MANY_NEIGHBOURHOODS = 20  # from this number on, polishing is cheap compared to the neighbour search
 
@@ -173,7 +174,7 @@ class DenseProblem(Problem):
     def pair_terms(self, heads: NDArray[np.int64], tails: NDArray[np.int64]) -> NDArray[np.float64]:
         """Magnitudes of the terms of the costs of some pairs of items: sums of absolute products."""
         terms = np.empty(len(heads))
-        for some in threads.slices(len(heads), max(1, _WORK_PER_CALL // (self.d + 1))):
+        for some in threads.slices(len(heads), max(1, _PAIR_ENTRIES // (self.d + 1))):
             absolute = self.item_terms(heads[some]) * self.item_terms(tails[some])
             terms[some] = absolute @ np.abs(self.rows.signature)
         return terms
@@ -410,7 +411,7 @@ class DenseProblem(Problem):
         return self.affords_second_start(nodes) or self.n >= _MANY_NEIGHBOURHOODS * nodes
 
     def cost_error(self, pairs: NDArray[Any] | None = None) -> float:
-        """Upper bound on the rounding errors of the costs of all pairs, or of some, and of their sum.
+        """Upper bound on the rounding errors of the costs of all pairs, or of some.
 
         They are (d + 16) roundings of the terms. Only pairs count: an item of large magnitude among small
         ones has no cost to itself.

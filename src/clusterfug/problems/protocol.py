@@ -205,16 +205,14 @@ class Problem(Solvable):
 
     @abstractmethod
     def cost_error(self, pairs: NDArray[Any] | None = None) -> float:
-        """Upper bound on the rounding errors of the costs of all pairs, or of some, and of their sum.
-
-        Some pairs are an array of shape (m, 2).
-        """
+        """Upper bound on the rounding errors of the costs of all pairs, or of some (m, 2)."""
 
     @abstractmethod
     def repulsion_error(self) -> float:
-        """Upper bound on those of the pairs that may repel: pairs that certainly attract are left out.
+        """Upper bound on the rounding errors of the costs of pairs that may repel.
 
-        Huge costs of pairs that attract are in no sum of negative costs, and no good clustering cuts them.
+        Pairs that attract beyond doubt are left out: their costs are in no sum of negative costs, and
+        no good clustering cuts them.
         """
 
     def pair_errors(self, pairs: NDArray[Any]) -> NDArray[np.float64]:

@@ -131,6 +131,12 @@ class CocoWriter:
         annotation = {"image_id": image_id, "file_name": file.name, "segments_info": segments}
         self.annotations.append(annotation)
 
+    def discard(self, name: str) -> None:
+        """Forget an image that cannot be finished."""
+        kept = [at for at, each in enumerate(self.annotations) if each["file_name"] != f"{name}.png"]
+        self.images = [self.images[at] for at in kept]
+        self.annotations = [self.annotations[at] for at in kept]
+
     def close(self) -> Path:
         """Write the JSON and return its path."""
         path = self.folder / JSON

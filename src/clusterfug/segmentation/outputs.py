@@ -108,6 +108,8 @@ class SegmentationWriter:
         """Remove what is written of an image that cannot be finished."""
         for pattern in (self.pattern, OVERLAYS):
             self._path(pattern, name).unlink(missing_ok=True)
+        if self.coco is not None:
+            self.coco.discard(name)
 
     def close(self) -> None:
         """Let the results replace those of an earlier run; if no image is finished, nothing changes.
@@ -126,11 +128,11 @@ class SegmentationWriter:
         earlier = results_in(self.folder)
         self._list(earlier | written)
         (self.folder / JSON).unlink(missing_ok=True)
+        for name in earlier - written:  # first: names may differ in case only, and name the same file
+            (self.folder / name).unlink(missing_ok=True)
         for name in sorted(written - {Path(JSON)}):
             (self.folder / name.parent).mkdir(exist_ok=True)
             (self.part / name).replace(self.folder / name)
-        for name in earlier - written:
-            (self.folder / name).unlink(missing_ok=True)
         for subfolder in _subfolders(self.folder):
             with suppress(OSError):  # it has results
                 subfolder.rmdir()

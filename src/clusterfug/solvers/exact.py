@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clusterfug.execution.jit import clock
 from clusterfug.result import INTERRUPTED, compact
@@ -55,7 +56,7 @@ class Exact(RandomSearch):
         costs = problem.group_costs(nodes, nodes).costs
         deadline = clock() + budget.left()
         try:
-            proof = prove(costs, record.labels, deadline=deadline)
+            proof = prove(costs, record.labels, errors=self._errors(problem), deadline=deadline)
         except KeyboardInterrupt:
             record.phase(INTERRUPTED, record.labels)
             return
@@ -70,3 +71,11 @@ class Exact(RandomSearch):
         if not proof.optimal:
             bound = max(bound, bound_problem(problem, time_limit=_LAST_BOUND_SECONDS), key=float)
         record.bound = bound
+
+    @staticmethod
+    def _errors(problem: "Problem") -> NDArray[np.float64]:
+        """Return upper bounds on the rounding errors of the costs of all pairs, as a symmetric matrix."""
+        i, j = np.triu_indices(problem.n, 1)
+        errors = np.zeros((problem.n, problem.n))
+        errors[i, j] = errors[j, i] = problem.pair_errors(np.stack([i, j], axis=1))
+        return errors

@@ -103,3 +103,11 @@ def test_costs_of_labels_do_not_contain_the_rounding_of_squares(
     found = [unit * float(cost) for cost in problem.cost_of(labels, clusters)]
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert unit * float(problem.exact_inside(labels)) == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
+
+
+def test_items_that_are_alone_have_nothing_inside(rng, packed, backend):
+    """A difference of squares in another order would leave their rounding."""
+    X = rng.normal(size=(300, 4)) * 10.0 ** rng.uniform(-4, 4, size=(300, 1))
+    problem = packed([X], 0.3)
+    alone = torch.tensor(rng.permutation(300), device=backend)
+    assert float(problem.exact_inside(alone)) == 0

@@ -18,7 +18,7 @@ from clusterfug.io import files
 
 _SETTINGS, _STATE, _LOCK = "run.json", "state.npz", "lock"
 _SHARD_FILE = re.compile(r"(shard|pool)-\d+-\d+\.npz")
-_INCOMPLETE_FILE = re.compile(re.escape(files.HIDDEN) + ".*")  # of a killed run
+_INCOMPLETE_FILE = re.compile(re.escape(files.HIDDEN) + r".*\.(json|npz)")  # of a killed run
 _CHECKSUM = "checksum"
 
 

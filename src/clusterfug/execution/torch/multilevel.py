@@ -75,7 +75,7 @@ def labels_of_copies(
 
 def select_labels(problem: TensorProblem, chosen: Tensor, labels: Tensor, others: Tensor) -> Tensor:
     """Return the labels of the chosen problems, and other labels of the rest, in different numbers."""
-    return torch.where(chosen[problem.problem_of], labels, others + problem.n)
+    return torch.where(chosen[problem.problem_of], labels, others + 2 * problem.n)
 
 
 class MultilevelRefinement:
