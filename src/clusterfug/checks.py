@@ -54,11 +54,9 @@ def time_limit(value: Any) -> float | None:
     """Return seconds, of which there may be infinitely many, or None."""
     if value is None:
         return None
-    return (
-        np.inf
-        if isinstance(value, float | np.floating) and value == np.inf
-        else number("time_limit", value, 0.0)
-    )
+    if isinstance(value, float | np.floating) and value == np.inf:
+        return np.inf
+    return number("time_limit", value, 0.0)
 
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

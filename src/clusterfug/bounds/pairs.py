@@ -5,6 +5,7 @@ left out of the sum. `repulsion` of a problem calls this module.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,55 +37,59 @@ def dense_repulsion(
     starts = np.searchsorted(pairs[:, 0], np.arange(n + 1))
     ends = np.ascontiguousarray(pairs[:, 1])
     aside = np.empty(len(pairs))
-    sums: list[float] = []
-    for rows in threads.slices(n, _BLOCK):
-        sums.extend(_sums_of_rows(problem, rows, starts, ends, aside))
-        if progress is not None:
-            progress("bound", rows.stop * (2 * n - rows.stop), n * n)
-    total = math.fsum(sums)
+
+    def negatives(queries: Floats, others: Floats, top: int, left: int) -> float:
+        return sum_negatives(queries @ others.T, top, left, starts, ends, aside)
+
+    total = _sum_of_blocks(problem, negatives, progress)
     return Repulsion(total, 2 * _BLOCK * _EPSILON * abs(total), aside)
 
 
+def doubtful_terms(problem: DenseProblem, share: float) -> float:
+    """Return the total magnitude of the terms of all costs that do not exceed a share of their terms."""
+
+    def doubtful(queries: Floats, others: Floats, top: int, left: int) -> float:
+        terms = np.abs(queries) @ np.abs(others).T
+        terms[queries @ others.T > share * terms] = 0.0
+        return float(np.triu(terms, 1 + top - left).sum())
+
+    return _sum_of_blocks(problem, doubtful)
+
+
+def _sum_of_blocks(
+    problem: DenseProblem,
+    block_sum: Callable[[Floats, Floats, int, int], float],
+    progress: Progress | None = None,
+) -> float:
+    """Return the sum over all pairs, from a function that adds up one block of them.
+
+    It is given the queries and the rows of two ranges of items, and the first item of each. Only pairs
+    right of the diagonal count.
+    """
+    n, sums = problem.n, []
+    for rows in threads.slices(n, _BLOCK):
+        sums.extend(_sums_of_rows(problem, rows, block_sum))
+        if progress is not None:
+            progress("bound", rows.stop * (2 * n - rows.stop), n * n)
+    return math.fsum(sums)
+
+
 def _sums_of_rows(
-    problem: DenseProblem, rows: slice, starts: Ints, ends: Ints, aside: Floats
+    problem: DenseProblem, rows: slice, block_sum: Callable[[Floats, Floats, int, int], float]
 ) -> list[float]:
-    """Return the sums of the blocks of costs of some rows, from the diagonal to the right."""
+    """Return the sums of the blocks of some rows, from the diagonal to the right."""
     queries = problem.queries(rows.start, rows.stop, np.float64)
     sums = np.zeros(-(-(problem.n - rows.start) // _BLOCK))
 
     def block(columns: slice) -> None:
-        costs = queries @ problem.extended(columns.start, columns.stop, np.float64).T
+        others = problem.extended(columns.start, columns.stop, np.float64)
         at = (columns.start - rows.start) // _BLOCK
-        sums[at] = sum_negatives(costs, rows.start, columns.start, starts, ends, aside)
+        sums[at] = block_sum(queries, others, rows.start, columns.start)
 
     threads.for_each(
         block, (columns for columns in threads.slices(problem.n, _BLOCK) if columns.start >= rows.start)
     )
     return sums.tolist()
-
-
-def doubtful_terms(problem: DenseProblem, share: float) -> float:
-    """Return the total magnitude of the terms of all costs that do not exceed a share of their terms."""
-    sums: list[float] = []
-    for first in threads.slices(problem.n, _BLOCK):
-        threads.check_stop()
-        queries = problem.queries(first.start, first.stop, np.float64)
-        of_blocks = np.zeros(-(-(problem.n - first.start) // _BLOCK))
-
-        def block(
-            second: slice, first: slice = first, queries: Floats = queries, out: Floats = of_blocks
-        ) -> None:
-            others = problem.extended(second.start, second.stop, np.float64)
-            terms = np.abs(queries) @ np.abs(others).T
-            terms[queries @ others.T > share * terms] = 0.0
-            out[(second.start - first.start) // _BLOCK] = np.triu(
-                terms, 1 + first.start - second.start
-            ).sum()
-
-        blocks = threads.slices(problem.n, _BLOCK)
-        threads.for_each(block, (second for second in blocks if second.start >= first.start))
-        sums.extend(of_blocks)
-    return math.fsum(sums)
 
 
 def graph_repulsion(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:

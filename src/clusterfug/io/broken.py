@@ -47,8 +47,8 @@ def reason(error: Exception, separator: str | None = None) -> str:
     if isinstance(error, UnicodeError):
         return "bytes that are no text where a text should be"
     if type(error).__name__ == "DecompressionBombError":  # of Pillow
-        limit = re.findall(r"\d+", str(error))[-1:]
-        return "too large" + "".join(f": pictures may have up to {int(each):,} pixels" for each in limit)
+        numbers = re.findall(r"\d+", str(error))
+        return f"too large: pictures may have up to {int(numbers[-1]):,} pixels" if numbers else "too large"
     text = " ".join(str(getattr(error, "strerror", None) or error).split())
     text = text if separator is None else re.split(separator, text)[-1]
     text = text or type(error).__name__

@@ -1,7 +1,7 @@
 """HDF5 files to arrays, read by a child process: on a damaged file the HDF5 library may crash or never end.
 
 `read`, which `files.py` calls, starts this module as a program. It checks where the numbers of the features
-are in the file, and sends them in boxes. It never holds more than one box.
+are in the file, and sends them box by box (a box is a range along each axis), and holds only one of them.
 """
 
 import fcntl
@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from clusterfug.execution.threads import check_stop
 from clusterfug.io.broken import broken_is_named
 
-#: A child that sends nothing for so many seconds is ended; in steps, between which Ctrl-C works.
+#: Seconds without data after which the child process is killed, and seconds between two checks for Ctrl-C.
 PATIENCE, STEP = 60, 0.1
-BOX_BYTES = 16 * 2**20  # of a box, unless a chunk is larger
+BOX_BYTES = 16 * 2**20  # largest size of a box, unless one chunk is larger
 _PIPE_BYTES = 2**20
 _BYTES_ADDED_BY_FILTER = {2: 0, 3: 4}  # shuffle and fletcher32; all others change the size of a chunk
 
@@ -112,7 +112,7 @@ def _received(pipe: _Pipe) -> NDArray[Any]:
 
 
 def _boxes(shape: list[int], steps: list[int]) -> Iterator[tuple[Any, ...]]:
-    """Yield the indices of boxes that cover an array, with so many steps along each axis."""
+    """Yield the slices of the boxes that divide an array; `steps` are their lengths along each axis."""
     if 0 in shape:
         return
     axes = ([slice(p, p + step) for p in range(0, n, step)] for n, step in zip(shape, steps, strict=True))
@@ -243,7 +243,7 @@ def _find_chunks(dataset: Any, box: tuple[Any, ...]) -> None:
 
 
 def _steps(dataset: Any) -> list[int]:
-    """Return the sides of boxes to read a dataset in: whole chunks, and more first along the last axes."""
+    """Return the lengths of boxes: whole chunks, and as many as fit, along the last axes first."""
     steps = list(dataset.chunks or (1,) * dataset.ndim)
     for axis in reversed(range(dataset.ndim)):
         count = max(1, BOX_BYTES // (math.prod(steps) * dataset.dtype.itemsize))
