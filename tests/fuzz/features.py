@@ -22,6 +22,8 @@ from fuzz.oracles import (
 REFINED = ("auto", "fast", "best", "exact")
 #: What a refusal of valid numbers may say: costs beyond the range of float64.
 TOO_LARGE = "too large"
+#: And on a device: numbers that scaling by the longest row makes vanish.
+TOO_SMALL = "too small beside the longest row"
 
 
 def features(rng, folder):
@@ -128,6 +130,18 @@ def is_huge(X, costs, weight):
     return largest * (1.0 if weight is None else np.max(weight)) > 1e140
 
 
+def is_uneven(X, costs, weight):
+    """Whether the terms of costs span hundreds of orders of magnitude."""
+    each = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)
+    columns = [
+        np.broadcast_to(c if name == "alpha" else np.sqrt(np.abs(c)), len(X))
+        for name, c in costs.items()
+        if not isinstance(c, str)
+    ]
+    numbers = np.abs(np.column_stack([X, *columns])) * each[:, None]
+    return numbers.max() > 1e7 and numbers[numbers > 0].min() < 1e-149 * numbers.max()
+
+
 def check_tampered(rng, problem, truth, bound, labels):
     """A certificate whose value, or whose parts, are changed for the better must not pass."""
     from dataclasses import replace
@@ -167,11 +181,12 @@ def tensors(rng, folder):
         with no_runtime_warnings():
             result = solve(problem, solver, execution, bound=bool(rng.random() < 0.3))
     except ValueError as error:
-        check(TOO_LARGE in str(error) and is_huge(exact, costs, weight), f"refused: {error}")
+        huge = TOO_LARGE in str(error) and is_huge(exact, costs, weight)
+        uneven = TOO_SMALL in str(error) and is_uneven(exact, costs, weight)
+        check(huge or uneven, f"refused: {error}")
         return
     present = None if weight is None else np.asarray(weight) > 0
     truth = Exact.of_features(exact, **costs, weight=weight)
-    truth.tiny *= max(1.0, float(truth.terms.max()))  # rows are scaled by the longest one first
     check_clustering(truth, result, present)
 
 

@@ -143,3 +143,18 @@ def test_nothing_is_selected_for_many_problems(backend, small_blobs, costs):
         ValueError, match=r"many problems on a GPU select no strictness: give a threshold or .*'local'"
     ):
         solve_many([small_blobs], device=backend, **costs)
+
+
+def test_numbers_that_scaling_would_lose_are_kept_or_refused(backend):
+    small = np.array([[1e-20, 0], [1e-20, 0], [0, 1e25]], dtype=np.float32)
+    result = dense_multicut(DenseProblem(small, 0.0), device=backend)
+    assert result.inside == pytest.approx(1e-40, rel=1e-6)
+    with pytest.raises(ValueError, match=r"too small beside the longest row.*device='cpu'"):
+        dense_multicut(DenseProblem(np.array([[1e-310], [1e12]]), 1e-310), device=backend)
+    with pytest.raises(ValueError, match="too small beside the longest row"):
+        dense_multicut(DenseProblem(np.array([[1e67], [0]]), -1e-218), device=backend)
+    # One problem that is refused does not stop the others of its pack.
+    problems = [DenseProblem(np.array([[1e67], [0]]), -1e-218), DenseProblem(np.eye(1), 0.5)]
+    with pytest.raises(SolveManyError, match="too small") as raised:
+        solve_many(problems, device=backend)
+    assert raised.value.results[1].n_clusters == 1

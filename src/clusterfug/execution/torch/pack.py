@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from clusterfug import checks
+from clusterfug.execution import threads
 from clusterfug.execution.torch import operations as ops
 from clusterfug.execution.torch.inputs import TensorInput, check_values
 from clusterfug.execution.torch.memory import resident_bytes, streamed_bytes, streamed_part_size
@@ -23,6 +24,12 @@ STARTS = 8
 _BLOCK_ENTRIES = 1 << 26  # squared at a time
 #: Lengths of 2^-24 to 2^24 need no scaling: their products and sums are in the range of float32.
 _MAX_EXPONENT = 24
+#: Numbers of at least this size have products that are normal numbers of float64.
+_SMALLEST = 2.0**-500
+_TOO_SMALL = (
+    "X or its costs have numbers too small beside the longest row to compute with on a device: use "
+    "device='cpu'"
+)
 
 
 class Pack(NamedTuple):
@@ -108,7 +115,11 @@ def make_pack(
     magnitudes = squares.sqrt()
     if any(exponents):
         scale = _powers([-exponent for exponent in exponents], device)[of]
-        features = (features * scale.to(features.device)[:, None]).to(features.dtype)
+        vanishing = _vanishing(last_of.abs()[of].sqrt() * a, scale) | _vanishing_in_rows(features, scale)
+        if vanishing.any():
+            affected = set(of[vanishing].tolist())
+            return None, {t: ValueError(_TOO_SMALL) for p, t in enumerate(problems) if p in affected}
+        features = _scaled(features, scale.to(features.device)[:, None])
         a, magnitudes = a * scale, magnitudes * scale
     starts = torch.tensor([0, *np.cumsum(sizes).tolist()], device=device)
     problem = TensorProblem(
@@ -141,6 +152,25 @@ def _half_exponent(number: float, most: int) -> int:
 
 def _powers(exponents: list[int], device: torch.device) -> Tensor:
     return torch.tensor([2.0**exponent for exponent in exponents], dtype=torch.float64, device=device)
+
+
+def _vanishing(values: Tensor, scale: Tensor) -> Tensor:
+    """Return where scaling down moves numbers so near 0 that products of them vanish."""
+    return (scale < 1) & (values != 0) & ((values * scale).abs() < _SMALLEST)
+
+
+def _vanishing_in_rows(features: Tensor, scale: Tensor) -> Tensor:
+    """Return the rows of features in which numbers vanish."""
+    blocks = threads.slices(len(features), max(1, _BLOCK_ENTRIES // features.shape[1]))
+    some = [_vanishing(features[rows].to(scale.device), scale[rows, None]).any(1) for rows in blocks]
+    return ops.concatenated(some)
+
+
+def _scaled(features: Tensor, scale: Tensor) -> Tensor:
+    """Return features times powers of two: in float64 if float32 cannot hold the small ones."""
+    scaled = features * scale
+    narrow = scaled.to(features.dtype)
+    return narrow if torch.equal(narrow.to(scaled.dtype), scaled) else scaled
 
 
 def _squares(features: Tensor, device: torch.device) -> Tensor:
