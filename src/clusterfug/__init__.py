@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from clusterfug.models.estimator import DenseMulticut
     from clusterfug.problems.dense import DenseProblem
     from clusterfug.problems.graph import GraphProblem
+    from clusterfug.problems.graph_objectives import cluster_editing, constant_potts, modularity
+    from clusterfug.problems.mixed import MixedProblem
     from clusterfug.result import Clustering
     from clusterfug.selection.candidates import Choice
     from clusterfug.selection.path import ThresholdPath
@@ -43,14 +45,18 @@ __all__ = [
     "GraphProblem",
     "Local",
     "LowerBound",
+    "MixedProblem",
     "Preprocessing",
     "SolveManyError",
     "Solver",
     "Threshold",
     "ThresholdPath",
+    "cluster_editing",
+    "constant_potts",
     "dense_multicut",
     "local_alpha",
     "lower_bound",
+    "modularity",
     "multicut",
     "objective",
     "solve_many",
@@ -69,6 +75,8 @@ _MODULES = {
     "models.estimator": "DenseMulticut",
     "problems.dense": "DenseProblem",
     "problems.graph": "GraphProblem",
+    "problems.graph_objectives": "cluster_editing constant_potts modularity",
+    "problems.mixed": "MixedProblem",
     "result": "Clustering",
     "selection.candidates": "Choice",
     "selection.path": "ThresholdPath",

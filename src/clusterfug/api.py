@@ -13,6 +13,7 @@ from clusterfug.problems.arguments import (
     feature_problem,
     known_problem,
     preprocessing_of,
+    with_links,
     with_selected_costs,
 )
 from clusterfug.problems.features import FeatureProblem
@@ -38,6 +39,10 @@ def dense_multicut(
     sample_weight: Any = None,
     metric: str | None = None,
     center: bool | None = None,
+    must_link: Any = None,
+    cannot_link: Any = None,
+    exclusive: Any = None,
+    link_weight: float | None = None,
     algorithm: Any = "auto",
     device: Any = None,
     precision: str = "fast",
@@ -86,6 +91,14 @@ def dense_multicut(
         without a copy.
     center : bool, default=False
         Subtract the mean feature first. Advisable when most cosines are high.
+    must_link, cannot_link : integer arrays of shape (m, 2), optional
+        Pairs of items that are known to belong together, and pairs that are known not to.
+    exclusive : array of shape (n,), optional
+        A group per item, for example the photo of a face: no two items of a group are together. -1, "" or
+        None is no group.
+    link_weight : float, optional
+        What it costs to break a link. By default none is broken, and links that contradict each other are
+        an error; `broken_links` of the result counts those that a clustering breaks.
     algorithm : str or Solver, default="auto"
         {algorithms}
     device : {None, "cpu", "cuda", "cuda:1", "auto"} or torch.device, optional
@@ -139,6 +152,10 @@ def dense_multicut(
         sample_weight=sample_weight,
         metric=metric,
         center=center,
+        must_link=must_link,
+        cannot_link=cannot_link,
+        exclusive=exclusive,
+        link_weight=link_weight,
     )
     solver = make_solver(algorithm, **options)
     execution = plan(
@@ -159,6 +176,10 @@ def multicut(
     costs: Any = None,
     n_nodes: int | None = None,
     *,
+    must_link: Any = None,
+    cannot_link: Any = None,
+    exclusive: Any = None,
+    link_weight: float | None = None,
     algorithm: Any = "auto",
     bound: bool = False,
     callback: "Progress | None" = None,
@@ -170,7 +191,7 @@ def multicut(
 
     Parameters
     ----------
-    edges : integer array of shape (m, 2), scipy sparse matrix, or GraphProblem
+    edges : integer array of shape (m, 2), scipy sparse matrix, or a problem
         Pairs of nodes 0..n_nodes-1; parallel edges (in either direction) are summed. A sparse matrix
         holds the costs itself: symmetric (each pair counts once) or strictly triangular, with an
         empty diagonal.
@@ -178,6 +199,8 @@ def multicut(
         One cost per edge; left out with a sparse matrix.
     n_nodes : int, optional
         Number of nodes; by default one more than the largest in `edges`. Nodes without edges stay alone.
+    must_link, cannot_link, exclusive, link_weight
+        What is known about pairs of nodes, as for `dense_multicut`.
     algorithm : {"auto", "fast", "best", "exact", "gaec"} or Solver, default="auto"
         "gaec" contracts the edge of largest cost until none attracts (the paper's Algorithm 1). The others
         are as for `dense_multicut`.
@@ -196,8 +219,12 @@ def multicut(
     """
     solver = make_solver(algorithm, **options)
     from clusterfug.problems.graph import as_graph
+    from clusterfug.problems.protocol import Problem
 
-    problem = as_graph(edges, costs, n_nodes)
+    problem = as_graph(edges, costs, n_nodes, kinds=Problem)
+    problem = with_links(
+        problem, must_link=must_link, cannot_link=cannot_link, exclusive=exclusive, link_weight=link_weight
+    )
     return core.solve(problem, solver, plan(problem, solver, bound=bound), bound=bound, callback=callback)
 
 
@@ -212,7 +239,8 @@ def objective(
     labels : integer array of shape (n,), or Clustering
         Costs and preprocessing that are not given are those that a `Clustering` was solved with.
     threshold, sample_weight, **costs
-        As for `dense_multicut`: alpha, prefer, strictness, n_neighbors, metric, center. Without any, they
+        As for `dense_multicut`: alpha, prefer, strictness, n_neighbors, metric, center; must_link,
+        cannot_link, exclusive and link_weight, too. Without any, they
         are those that `dense_multicut` selects by default, which takes as long as a few runs of "fast".
 
     Returns

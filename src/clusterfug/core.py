@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clusterfug.execution.jit import Progress
     from clusterfug.execution.plan import Execution
     from clusterfug.problems.features import FeatureProblem
-    from clusterfug.problems.protocol import Problem, Solvable
+    from clusterfug.problems.protocol import Problem, Reduction, Solvable
     from clusterfug.solvers import Solver
 
 #: Modules that execute a solver, by the kind of execution; each has a function `execute`.
@@ -118,18 +118,17 @@ class Recorder:
         begin = self._steps[-2].end if len(self._steps) > 1 else self.begin
         return self._steps[-1].end - begin
 
-    def clustering(self, problem: "Problem") -> Clustering:
-        """Return the result: the labels of every phase are costed in float64."""
+    def clustering(self, problem: "Problem", reduction: "Reduction") -> Clustering:
+        """Return the result for a problem whose reduction was solved: labels are costed in float64."""
         trace = []
         last = self.begin
         for name, end, step_labels, *optimal in self._steps:
-            labels = final_labels(problem, step_labels)
+            labels = final_labels(problem, reduction.to_items(step_labels))
             inside, objective = problem.costs_of(labels)
             trace.append(Phase(name, end - last, int(labels.max()) + 1, objective, *optimal))
             last = end
-        return recorded(
-            self.algorithm, labels, inside, trace, self.begin, self.merges, self.n_iter, self.bound
-        )
+        merges = reduction.merges_of_items(self.merges)
+        return recorded(self.algorithm, labels, inside, trace, self.begin, merges, self.n_iter, self.bound)
 
 
 def recorded(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from clusterfug.bounds.certificate import LowerBound
     from clusterfug.costs.models import CostModel
     from clusterfug.costs.preprocessing import Preprocessing
+    from clusterfug.problems.links import Links
     from clusterfug.selection.candidates import Choice
 
 #: One record per contraction: node j was merged into node i (i < j) at this cost. A node is named by
@@ -93,6 +94,10 @@ class Clustering:
         Metric and centring of the features that were solved.
     weighted : bool
         Whether the features were solved with ``sample_weight``, which is not part of the result.
+    links : Links or None
+        What was known about pairs of items (``must_link=`` and others).
+    broken_links : int
+        Number of links that the clustering breaks; 0 if they are hard.
     trace : tuple of Phase
         Seconds, clusters and objective after each phase; and whether it is certain that no single move
         and no single join improves the clustering (``trace[-1].move_optimal``, ``join_optimal``).
@@ -111,6 +116,12 @@ class Clustering:
     costs: "CostModel | None" = None
     preprocessing: "Preprocessing | None" = None
     weighted: bool = False
+    links: "Links | None" = None
+
+    @property
+    def broken_links(self) -> int:
+        """Number of links that the clustering breaks."""
+        return 0 if self.links is None else self.links.broken(self.labels)
 
     @property
     def lower_bound(self) -> float | None:

@@ -216,7 +216,7 @@ def test_bad_input_is_named():
         lower_bound(graph, 0.3)
     with pytest.raises(ValueError, match="X is a DenseProblem, which has its costs: leave out threshold"):
         lower_bound(DenseProblem(np.eye(3), 0.4), 0.3)
-    with pytest.raises(ValueError, match="a graph is solved on the CPU: leave out the device"):
+    with pytest.raises(ValueError, match="a graph problem is solved on the CPU: leave out the device"):
         lower_bound(graph, device="tpu")
     with pytest.raises(TypeError, match="bound"):
         dense_multicut(np.eye(3), bound="triangles")

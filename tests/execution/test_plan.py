@@ -38,7 +38,7 @@ def test_a_torch_device_means_tensors():
 @pytest.mark.parametrize(
     ("problem", "solver", "options", "message"),
     [
-        (GRAPH, FAST, {"device": "cuda"}, "a graph is solved on the CPU: leave out the device"),
+        (GRAPH, FAST, {"device": "cuda"}, "a graph problem is solved on the CPU: leave out the device"),
         (GRAPH, FAST, {"checkpoint": "run"}, "checkpoint goes with features, not with a graph"),
         (GRAPH, make_solver("dlaec"), {}, "a graph problem is solved by auto, fast, best, exact, gaec"),
         (FEATURES, BEST, {"checkpoint": "run"}, "checkpoint goes with auto and fast, not best"),

@@ -144,14 +144,16 @@ def add_up(
 ) -> tuple[float, float, NDArray[np.float64]]:
     """Return the sum of the negative residuals, an upper bound on its rounding error, and the residuals.
 
+    Of pairs that every clustering cuts positive residuals count, too.
     No objective is below the sum less the error. If the error of all pairs is not negligible, only pairs
     that may repel are counted: huge costs of pairs that attract do not hide small ones.
     """
     change, error = certificate.changes()
+    always_cut = problem.always_cut(certificate.pairs)
     residual = found.aside + change
     error += 4 * _EPSILON * np.abs(found.aside)
-    uncertain = residual <= error + problem.pair_errors(certificate.pairs)
-    value = found.total + float(np.minimum(residual, 0.0).sum())
+    uncertain = (residual <= error + problem.pair_errors(certificate.pairs)) | always_cut
+    value = found.total + float(np.where(always_cut, residual, np.minimum(residual, 0.0)).sum())
     rounding = problem.cost_error()
     if rounding > NEGLIGIBLE_ERROR * abs(value):
         rounding = problem.repulsion_error() + problem.cost_error(certificate.pairs[uncertain])
@@ -168,7 +170,7 @@ def verify(problem: Problem, bound: LowerBound, progress: Progress | None = None
     """Return whether the certificate of a bound proves it; see `api.verify_bound`."""
     if not isinstance(bound, LowerBound):
         raise TypeError(f"bound must be what lower_bound returns, not {type(bound).__name__}")
-    certificate = bound.certificate
+    certificate, problem = bound.certificate, problem.reduced().problem
     if certificate is None:
         raise ValueError(f"a bound of {bound.method} has no certificate: there is nothing to add up")
     if not np.isfinite(bound.value) or not certificate.is_sound(problem.n):

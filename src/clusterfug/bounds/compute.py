@@ -62,6 +62,7 @@ def bound_problem(
 ) -> LowerBound:
     """Return a lower bound of a problem on the CPU."""
     begin = clock() if begin is None else begin
+    problem = problem.reduced().problem
     method = _resolved(method, problem.n)
     certificate = Certificate.empty()
     if method == "triangles":

@@ -16,6 +16,7 @@ from clusterfug.execution import threads
 from clusterfug.execution.jit import kernel
 from clusterfug.problems.cost_kernels import Floats, Ints, mirror
 from clusterfug.problems.dense import DenseProblem
+from clusterfug.problems.mixed import MixedProblem
 
 MAX_FLOAT64_ITEMS = 1000  # items up to which amounts are in float64, so that a bound may be exact
 FIRST_AMOUNT = 0.03  # largest amount of the first pass, in units of the mean attraction
@@ -57,10 +58,10 @@ class Packer(ABC):
 
 
 class TrianglePacker(Packer):
-    """Triangles among the items of a dense problem."""
+    """Triangles among the items of a problem with a cost for every pair."""
 
-    def __init__(self, problem: DenseProblem, max_triangles: int) -> None:
-        costs, unit = scaled_costs(problem)
+    def __init__(self, problem: DenseProblem | MixedProblem, max_triangles: int) -> None:
+        costs, unit = problem.scaled_costs()
         super().__init__(unit, costs, np.empty((0, 2)), np.empty(0, dtype=costs.dtype), max_triangles)
         self._numbers = np.full(costs.shape, -1, dtype=np.int32)  # of pairs i < j
         self._limits = _limits(self.attraction, self.total_attraction / 2, max_triangles)

@@ -16,6 +16,7 @@ from clusterfug.execution.jit import Progress, kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.graph import GraphProblem
+from clusterfug.problems.mixed import MixedProblem
 
 _BLOCK = 1024  # rows and columns of one block of costs: 8 MiB
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -34,6 +35,10 @@ def dense_repulsion(
 ) -> Repulsion:
     """Return the sum of all negative costs except those of `pairs` (i < j, sorted), and their costs."""
     n = problem.n
+    if not problem.may_attract:  # all costs are negative or 0
+        aside, total = problem.costs_of_pairs(pairs), problem.all_singletons
+        rest = total - math.fsum(aside.tolist())
+        return Repulsion(rest, n * _EPSILON * abs(total), aside)
     starts = np.searchsorted(pairs[:, 0], np.arange(n + 1))
     ends = np.ascontiguousarray(pairs[:, 1])
     aside = np.empty(len(pairs))
@@ -90,6 +95,27 @@ def _sums_of_rows(
         block, (columns for columns in threads.slices(problem.n, _BLOCK) if columns.start >= rows.start)
     )
     return sums.tolist()
+
+
+def mixed_repulsion(
+    problem: MixedProblem, pairs: NDArray[Any], progress: Progress | None = None
+) -> Repulsion:
+    """Return the sum of all negative costs except those of `pairs` (i < j, sorted), and their costs.
+
+    Pairs that must be apart count with their costs, whatever the sign, unless they are too many.
+    """
+    n = problem.n
+    apart = problem.apart.known_pairs()
+    each = [known[:, 0].astype(np.int64) * n + known[:, 1] for known in (pairs, problem.graph.edges, apart)]
+    keys = np.unique(np.concatenate(each))
+    known = np.stack([keys // n, keys % n], axis=1)
+    found = dense_repulsion(problem.dense, known, progress)
+    costs = found.aside + graph_repulsion(problem.graph, known).aside
+    given, cut = np.isin(keys, each[0]), np.isin(keys, each[2])
+    counted = np.where(cut, costs, np.minimum(costs, 0.0))[~given]
+    total = found.total + math.fsum(counted.tolist())
+    error = found.error + 2 * _EPSILON * (abs(total) + float(np.abs(counted).sum()))
+    return Repulsion(total, error, costs[given])
 
 
 def graph_repulsion(graph: GraphProblem, pairs: NDArray[Any]) -> Repulsion:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from clusterfug.bounds.ascent import ascend, incidence
 from clusterfug.bounds.certificate import Certificate
 from clusterfug.bounds.cycles import CyclePacker
-from clusterfug.bounds.groups import groups_of
 from clusterfug.bounds.packing import Packer, TrianglePacker
 from clusterfug.execution.jit import Progress
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.graph import GraphProblem
+from clusterfug.problems.mixed import MixedProblem
 from clusterfug.refinement.budget import Budget
 
 #: Bytes for the costs of a group by default: 8,192 items.
@@ -32,11 +32,14 @@ Packed = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]  # pai
 
 
 def pack_features(
-    problem: DenseProblem, memory_limit: int | None, time_limit: float | None, progress: Progress | None
+    problem: DenseProblem | MixedProblem,
+    memory_limit: int | None,
+    time_limit: float | None,
+    progress: Progress | None,
 ) -> Certificate:
     """Return triangles packed within groups of similar items; each group has its share of the time."""
     max_size = max(2, int(((memory_limit or MEMORY_LIMIT) / BYTES_PER_PAIR) ** 0.5))
-    groups = groups_of(problem, max_size)
+    groups = problem.divided(max_size)
     max_triangles = _max_triangles(problem.n) // len(groups)
     found: list[Packed] = []
     clock = Budget(time_limit)

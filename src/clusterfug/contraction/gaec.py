@@ -16,6 +16,7 @@ from clusterfug.contraction.history import record_merge
 from clusterfug.execution import threads
 from clusterfug.execution.jit import Progress, kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
+from clusterfug.problems.dense import DenseProblem
 from clusterfug.result import MERGE
 
 _WORK_PER_CALL = 1_000_000  # heap and adjacency operations per kernel call: a fraction of a second
@@ -41,6 +42,9 @@ class GraphContraction(NamedTuple):
     is_outdated: Ints  # (n,) whether the slot is on the stack
     merges: Any  # (n,) MERGE records
     counts: Ints  # (3,)
+    keys_in_heap: Floats  # (m,) cost of the last entry of an edge; `costs` itself without features
+    sums: Floats  # (n, d + 1) extended row of each node, or of shape (0, 0)
+    signature: Floats  # (d + 1,) that of the rows
 
 
 class EdgeHeap(NamedTuple):
@@ -53,14 +57,29 @@ class EdgeHeap(NamedTuple):
 
 
 def gaec(
-    ends: NDArray[np.int64], costs: NDArray[np.float64], n: int, progress: Progress | None = None
+    ends: NDArray[np.int64],
+    costs: NDArray[np.float64],
+    n: int,
+    progress: Progress | None = None,
+    features: DenseProblem | None = None,
 ) -> NDArray[np.void]:
-    """Return the contraction history of a simple graph: no loops, no parallel edges."""
+    """Return the contraction history of a simple graph: no loops, no parallel edges.
+
+    With features, the cost of an edge is that of the graph plus that of the features of its ends. If those
+    attract nobody (then a contraction lowers such costs), an edge of largest cost is contracted each time;
+    otherwise it is one whose cost was the largest when it was computed last.
+    """
     m = len(costs)
+    costs = costs.astype(np.float64)
+    if features is None:
+        sums, signature, in_heap = np.empty((0, 0)), np.empty(0), costs
+    else:
+        sums, signature = features.sums(np.arange(n), n), features.rows.signature
+        in_heap = np.full(m, -np.inf)
     capacity = 1 << max(4, (2 * m).bit_length())
     graph = GraphContraction(
         ends=ends.astype(np.int32),
-        costs=costs.astype(np.float64),
+        costs=costs,
         head=np.full(n, -1, dtype=np.int32),
         following=np.full(2 * m, -1, dtype=np.int32),
         degree=np.bincount(ends.ravel(), minlength=n).astype(np.int32),
@@ -71,8 +90,11 @@ def gaec(
         outdated=np.empty(n, dtype=np.int32),
         is_outdated=np.zeros(n, dtype=np.bool_),
         counts=np.zeros(3, dtype=np.int64),
+        keys_in_heap=in_heap,
+        sums=sums,
+        signature=np.asarray(signature),
     )
-    heap = _empty_heap(int(np.count_nonzero(costs > 0)) + n + 16)
+    heap = _empty_heap((m if features is not None else int(np.count_nonzero(costs > 0))) + n + 16)
     for start in range(0, m, _WORK_PER_CALL):
         add_edges(graph, heap, start, min(m, start + _WORK_PER_CALL))
     while (status := contract_edges(graph, heap, _WORK_PER_CALL)) != FINISHED:
@@ -103,8 +125,7 @@ def add_edges(graph: GraphContraction, heap: EdgeHeap, start: int, stop: int) ->
             slot = graph.ends[e, side]
             graph.following[2 * e + side] = graph.head[slot]
             graph.head[slot] = 2 * e + side
-        if graph.costs[e] > 0:
-            push(graph, heap, e)
+        push(graph, heap, e)
 
 
 @kernel
@@ -118,6 +139,11 @@ def contract_edges(graph: GraphContraction, heap: EdgeHeap, work: int) -> int:
         e = heap.edges[0]
         if not has_current_cost(graph, heap, 0):
             pop(graph, heap)
+            continue
+        if graph.sums.shape[0] > 0 and total_cost(graph, e) < heap.costs[0]:
+            pop(graph, heap)
+            push(graph, heap, e)
+            work -= graph.sums.shape[1]
             continue
         room = heap.costs.shape[0] - counts[HEAP_SIZE]
         # Without outdated slots, the first entry has the present lowest items: former ones were larger.
@@ -136,7 +162,7 @@ def contract_edges(graph: GraphContraction, heap: EdgeHeap, work: int) -> int:
         if room < graph.degree[b]:
             return HEAP_FULL
         low, high = lowest_items(graph, e)
-        record_merge(graph.merges[counts[N_MERGES]], low, high, graph.costs[e])
+        record_merge(graph.merges[counts[N_MERGES]], low, high, heap.costs[0])
         counts[N_MERGES] += 1
         pop(graph, heap)
         remove_pair(graph, a, b)
@@ -149,6 +175,8 @@ def contract_edges(graph: GraphContraction, heap: EdgeHeap, work: int) -> int:
                 graph.outdated[counts[N_OUTDATED]] = a
                 counts[N_OUTDATED] += 1
         work -= graph.degree[b]
+        if graph.sums.shape[0] > 0:
+            graph.sums[a] += graph.sums[b]
         move_edges(graph, heap, b, a)
         graph.degree[b] = 0
         graph.head[b] = -1
@@ -166,7 +194,18 @@ def lowest_items(graph: GraphContraction, e: int) -> tuple[int, int]:
 def has_current_cost(graph: GraphContraction, heap: EdgeHeap, at: int) -> bool:
     """Return whether the edge of an entry still exists and has the cost of the entry."""
     e = heap.edges[at]
-    return graph.ends[e, 0] >= 0 and heap.costs[at] == graph.costs[e]
+    return graph.ends[e, 0] >= 0 and heap.costs[at] == graph.keys_in_heap[e]
+
+
+@kernel
+def total_cost(graph: GraphContraction, e: int) -> float:
+    """Return the cost of an edge, that of the features of its ends included."""
+    cost = graph.costs[e]
+    if graph.sums.shape[0] > 0 and cost > -np.inf:
+        a, b = graph.ends[e]
+        for p in range(graph.signature.shape[0]):
+            cost += graph.signature[p] * (graph.sums[a, p] * graph.sums[b, p])
+    return cost
 
 
 @kernel
@@ -199,7 +238,7 @@ def push_edges(graph: GraphContraction, heap: EdgeHeap, slot: int) -> None:
     half = graph.head[slot]
     while half >= 0:
         e = half >> 1
-        if graph.ends[e, 0] >= 0 and graph.costs[e] > 0:
+        if graph.ends[e, 0] >= 0:
             push(graph, heap, e)
         half = graph.following[half]
 
@@ -225,8 +264,7 @@ def move_edges(graph: GraphContraction, heap: EdgeHeap, source: int, target: int
                 graph.following[half] = graph.head[target]
                 graph.head[target] = half
                 graph.degree[target] += 1
-            if graph.costs[e] > 0:
-                push(graph, heap, e)
+            push(graph, heap, e)
         half = after
 
 
@@ -253,9 +291,13 @@ def swap_entries(heap: EdgeHeap, s: int, t: int) -> None:
 
 @kernel
 def push(graph: GraphContraction, heap: EdgeHeap, e: int) -> None:
-    """Insert edge e into the heap."""
+    """Insert edge e into the heap if it attracts."""
+    cost = total_cost(graph, e)
+    graph.keys_in_heap[e] = cost
+    if not cost > 0:
+        return
     at = graph.counts[HEAP_SIZE]
-    heap.costs[at] = graph.costs[e]
+    heap.costs[at] = cost
     heap.low[at], heap.high[at] = lowest_items(graph, e)
     heap.edges[at] = e
     graph.counts[HEAP_SIZE] = at + 1

@@ -41,6 +41,17 @@ def matrix_bytes(problem: DenseProblem) -> int:
     return problem.n**2 * _dtype(problem).itemsize
 
 
+def require_memory(problem: DenseProblem, memory_limit: int) -> None:
+    """Raise an error if the result of `cost_matrix` takes more than the limit."""
+    need = matrix_bytes(problem)
+    if need > memory_limit:
+        raise MemoryError(
+            f"gaec needs {need / 2**30:.3g} GiB for the costs of {problem.n} items, more than "
+            f"memory_limit ({memory_limit / 2**30:.3g} GiB): use algorithm='dgaec-inc', "
+            "which makes the same merges in O(n d) memory, or raise memory_limit"
+        )
+
+
 def _dtype(problem: DenseProblem) -> np.dtype[Any]:
     """Return the dtype of the features, or float64 if n is small or float32 may overflow or underflow."""
     features, weight = problem.rows.features, problem.rows.weight

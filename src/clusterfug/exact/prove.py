@@ -30,10 +30,14 @@ def prove(
     costs: NDArray[np.float64],
     labels: NDArray[np.int64],
     *,
+    counted: NDArray[np.float64] | None = None,
     errors: NDArray[np.float64] | None = None,
     deadline: float | None = None,
 ) -> Proof:
     """Return labels improved until no clustering has a smaller objective, or until the deadline.
+
+    The costs may be so low for some pairs that every best clustering cuts them. Then the objective is made
+    of the `counted` costs, in which these pairs have others.
 
     The costs are symmetric, and so are upper bounds on their rounding errors, by default 0; their diagonals
     do not matter. The deadline is one of `jit.clock`.
@@ -43,7 +47,7 @@ def prove(
     quantum = _quantum(costs[i, j])
     unit = quantum or 1.0
     costs = np.where(np.eye(n, dtype=bool), 0.0, costs / unit)
-    weights = costs[i, j]
+    weights = costs[i, j] if counted is None else counted[i, j] / unit
     errors = np.zeros((n, n)) if errors is None else np.where(np.eye(n, dtype=bool), 0.0, errors / unit)
     groups, between = dominated_groups(costs, errors)
     labels = labels[np.unique(groups, return_index=True)[1]]

@@ -16,6 +16,8 @@ def execute(
     record = Recorder(solver.name)
     problem = problem.resolved()
     solver.check(problem.n)
+    reduction = problem.reduced()
+    solver = solver.on_nodes(reduction)
     context = Context(record, callback, execution.memory_limit)
     if bound and not solver.proves_optimality:
         from clusterfug.bounds.compute import bound_problem
@@ -24,5 +26,5 @@ def execute(
         record.begin += record.bound.seconds
         reached = record.bound.value + 2 * record.bound.rounding
         context = context._replace(objective_bound=reached)
-    solver.run(problem, context)
-    return record.clustering(problem)
+    solver.run(reduction.problem, context)
+    return record.clustering(problem, reduction)

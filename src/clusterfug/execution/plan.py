@@ -70,7 +70,7 @@ def plan(
     else:
         on_device = "torch" in problem.executions
         if not on_device and is_given(device):
-            raise ValueError(f"a {problem.kind} is solved on the CPU: leave out the device")
+            raise ValueError(f"a {problem.kind} problem is solved on the CPU: leave out the device")
         place = choose_device(device, solver, X) if on_device else None
         if place is not None:
             if folder is not None:
@@ -79,10 +79,14 @@ def plan(
         planned = Execution("cpu", None, precision, limit, folder)
         if "sharded" not in problem.executions:
             if folder is not None:
-                raise ValueError(f"checkpoint goes with features, not with a {problem.kind}: leave it out")
+                raise ValueError(
+                    f"checkpoint goes with features, not with a {problem.kind} problem: leave it out"
+                )
         elif folder is not None or _exceeds(problem, solver, limit):
             planned = replace(planned, kind="sharded")
     if planned.is_sharded:
+        if planned.kind == "dask" and problem.kind == "mixed":
+            raise ValueError("links are for features on this machine: leave out the links, or dask")
         _check_sharded(problem, solver, planned, bound)
     return planned
 

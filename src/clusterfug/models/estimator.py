@@ -15,6 +15,7 @@ from clusterfug.costs.preprocessing import Preprocessing, prepare
 from clusterfug.execution.plan import plan
 from clusterfug.models.assignment import cluster_means, most_similar
 from clusterfug.models.fitted import FittedRows
+from clusterfug.problems.arguments import with_links
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.solvers import make_solver, option_names
 
@@ -156,7 +157,17 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         self.memory_limit = memory_limit
         self.bound = bound
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        exclusive: Any = None,
+        link_weight: float | None = None,
+    ) -> Self:
         """Cluster the rows of X.
 
         Parameters
@@ -166,6 +177,13 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,), default=None
             Sample i counts as that many samples. One of weight 0 takes no part and is labelled like a new
             sample.
+        must_link, cannot_link : integer arrays of shape (m, 2), default=None
+            Pairs of samples that are known to belong together, and pairs that are known not to.
+        exclusive : array of shape (n_samples,), default=None
+            A group per sample, for example the photo of a face: no two samples of a group are together. -1,
+            "" or None is no group.
+        link_weight : float, default=None
+            What it costs to break a link; by default none is broken. `result_.broken_links` counts them.
         """
         if checks.on_gpu(X):
             raise TypeError(
@@ -175,7 +193,13 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         preprocessing = Preprocessing(self.metric, self.center)
         solver = make_solver(self.algorithm, **self._given(option_names()))
         X = self._validated(X, reset=True)
-        problem = FeatureProblem(X, costs, sample_weight, preprocessing)
+        problem = with_links(
+            FeatureProblem(X, costs, sample_weight, preprocessing),
+            must_link=must_link,
+            cannot_link=cannot_link,
+            exclusive=exclusive,
+            link_weight=link_weight,
+        )
         execution = plan(problem, solver, **self._given(signature(plan).parameters))
         problem = problem.prepared()
         self.result_ = core.solve(problem, solver, execution, bound=self.bound)
@@ -213,9 +237,11 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         parameters = self.get_params(deep=False)
         return {name: parameters[name] for name in names if name in parameters}
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
-        """Cluster the rows of X and return their labels."""
-        return self.fit(X, sample_weight=sample_weight).labels_
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **links: Any
+    ) -> NDArray[np.int64]:
+        """Cluster the rows of X and return their labels; the parameters are those of `fit`."""
+        return self.fit(X, sample_weight=sample_weight, **links).labels_
 
     def predict(self, X: Any, *, nearest: bool = False) -> NDArray[np.int64]:
         """Return the cluster of each row of X; no new labels occur.

@@ -8,11 +8,16 @@ from clusterfug.costs.models import CostModel, TargetClusters, cost_model, updat
 from clusterfug.costs.preprocessing import Preprocessing
 from clusterfug.execution.plan import Execution
 from clusterfug.problems.features import FeatureProblem
+from clusterfug.problems.links import make_links
 from clusterfug.problems.protocol import Problem, Solvable
 from clusterfug.result import Clustering
 
 if TYPE_CHECKING:
     from clusterfug.execution.jit import Progress
+
+
+#: Arguments that say what is known about pairs of items.
+LINKS = ("must_link", "cannot_link", "exclusive", "link_weight")
 
 
 def any_problem(
@@ -31,16 +36,18 @@ def any_problem(
     What is not given of costs and preprocessing is that of the clustering `like`, which may be given as
     `threshold`, too. Errors call the features by `name`.
     """
+    links = {key: costs.pop(key) for key in LINKS if key in costs}
     for other in costs.keys() - signature(cost_model).parameters.keys():
         raise TypeError(
             f"{other} is no parameter of costs: they are {', '.join(signature(cost_model).parameters)}"
         )
+    given_links = any(value is not None for value in links.values())
     if checks.is_problem(X):
         given = {"threshold": threshold, "sample_weight": sample_weight, "metric": metric, "center": center}
         for other, value in (given | costs).items():
             if value is not None:
                 raise ValueError(f"X is a {type(X).__name__}, which has its costs: leave out {other}")
-        return X
+        return with_links(X, **links) if given_links else X
     if isinstance(threshold, Clustering):
         like, threshold = threshold, None
     model = cost_model(threshold, **costs) if like is None else _model_like(like, threshold, **costs)
@@ -59,7 +66,17 @@ def any_problem(
         X = FeatureFiles(X)
     elif not checks.is_tensor(X) and not checks.is_dask(X):
         X = checks.numeric(name, X)
-    return FeatureProblem(X, model, sample_weight, preprocessing, name=name)
+    problem = FeatureProblem(X, model, sample_weight, preprocessing, name=name)
+    if given_links:
+        checks.rectangle(X)
+        return with_links(problem, **links)
+    return problem if like is None or like.links is None else problem.linked(like.links)
+
+
+def with_links(problem: Any, **links: Any) -> Any:
+    """Return a problem with what a user says about pairs of its items."""
+    known = make_links(problem.n if isinstance(problem, Problem) else problem.shape[0], **links)
+    return problem if known is None else problem.linked(known)
 
 
 def _model_like(result: Clustering, threshold: Any, **costs: Any) -> CostModel:

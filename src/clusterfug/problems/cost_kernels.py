@@ -73,6 +73,16 @@ def costs_to_items(rows: ExtendedRows, query: Floats, start: int, stop: int, cos
         costs[j] = cost_to_item(rows, query, j)
 
 
+@kernel
+def costs_of_pairs(rows: ExtendedRows, pairs: Ints, costs: Floats) -> None:
+    """Costs of pairs (m, 2) of items."""
+    query = np.empty(rows.signature.shape[0])
+    for t in range(pairs.shape[0]):
+        if t == 0 or pairs[t, 0] != pairs[t - 1, 0]:
+            query_of_item(rows, pairs[t, 0], query)
+        costs[t] = cost_to_item(rows, query, pairs[t, 1])
+
+
 @reduction
 def cost_to_row(rows: ExtendedRows, query: Floats, row: Floats) -> float:
     """Cost between the item or set of a query and a set with this extended row."""

@@ -20,6 +20,7 @@ from clusterfug.problems.cost_kernels import (
     ExtendedRows,
     add_costs,
     add_terms_before,
+    costs_of_pairs,
     costs_to_items,
     mirror,
     own_costs,
@@ -272,6 +273,14 @@ class DenseProblem(Problem):
             costs_to_items(self.rows, query, block.start, block.stop, costs)
         return costs
 
+    def costs_of_pairs(self, pairs: NDArray[Any]) -> NDArray[np.float64]:
+        """Costs of some pairs (m, 2), in float64."""
+        costs = np.empty(len(pairs))
+        step = max(1, _WORK_PER_CALL // (self.d + 1))
+        for some in threads.slices(len(pairs), step):
+            costs_of_pairs(self.rows, pairs[some].astype(np.int64), costs[some])
+        return costs
+
     def group_costs(self, items: NDArray[np.int64], groups: NDArray[np.int64]) -> GroupCosts:
         """Costs between the groups 0..m-1 of items."""
         sums = np.zeros((int(groups.max()) + 1, self.d + 1))
@@ -310,6 +319,17 @@ class DenseProblem(Problem):
             magnitudes = np.bincount(cluster_of, weights=whole.magnitudes).astype(np.float64)
         return own, magnitudes
 
+    @cached_property
+    def may_attract(self) -> bool:
+        """Whether a cost may be positive: False if no term of any cost is."""
+        features, alpha, _, signature = self.rows
+        attracting = signature > 0
+        if np.any(features[0, attracting[:-1]]):  # the usual case, without a pass over all features
+            return True
+        low = np.append(features.min(axis=0), alpha.min())
+        high = np.append(features.max(axis=0), alpha.max())
+        return bool(np.any(np.where(attracting, (low != 0) | (high != 0), (low < 0) & (high > 0))))
+
     @property
     def largest_cost(self) -> float:
         """Upper bound on the absolute cost of a pair of items."""
@@ -341,29 +361,28 @@ class DenseProblem(Problem):
         self, memory_limit: int, progress: Progress | None, searched: Callable[[], None]
     ) -> NDArray[Any]:
         """Return the merges of GAEC on the full cost matrix; `searched` is called when it is computed."""
-        from clusterfug.contraction.matrix import contract_matrix, cost_matrix, matrix_bytes
+        from clusterfug.contraction.matrix import contract_matrix, cost_matrix, require_memory
 
-        need = matrix_bytes(self)
-        if need > memory_limit:
-            raise MemoryError(
-                f"gaec needs {need / 2**30:.3g} GiB for the costs of {self.n} items, more than "
-                f"memory_limit ({memory_limit / 2**30:.3g} GiB): use algorithm='dgaec-inc', "
-                "which makes the same merges in O(n d) memory, or raise memory_limit"
-            )
+        require_memory(self, memory_limit)
         costs = cost_matrix(self, progress)
         searched()
         return contract_matrix(costs, progress)
 
     def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Labels in which each item of weight 0 is in the cluster with the most similar mean feature."""
+        return self.label_absent(labels, self.rows.weight == 0)
+
+    def label_absent(self, labels: NDArray[np.int64], is_absent: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Labels in which each absent item, of weight 0, is in the cluster with the most similar mean."""
         features, _, weight, signature = self.rows
-        absent = np.flatnonzero(weight == 0)
+        absent = np.flatnonzero(is_absent)
         if not len(absent):
             return labels
         labels = labels.copy()
-        present = weight > 0
-        labels[present] = number_by_first_appearance(labels[present])
+        labels[~is_absent] = number_by_first_appearance(labels[~is_absent])
         labels[absent] = 0  # an arbitrary cluster: without weight they do not change its mean
+        if np.any(weight[~is_absent] == 0):  # these have a mean, too, where they are among themselves
+            weight = np.where(is_absent, 0.0, np.maximum(weight, np.finfo(np.float64).tiny))
         means = cluster_means(features, labels, weight)
         means *= signature[:-1].astype(means.dtype)
         labels[absent] = most_similar(features, means, absent)
@@ -440,6 +459,18 @@ class DenseProblem(Problem):
         from clusterfug.bounds.pairs import dense_repulsion
 
         return dense_repulsion(self, pairs, progress)
+
+    def scaled_costs(self) -> tuple[NDArray[Any], float]:
+        """All pair costs in units of the number that comes with them, to pack triangles."""
+        from clusterfug.bounds.packing import scaled_costs
+
+        return scaled_costs(self)
+
+    def divided(self, max_size: int) -> list[NDArray[np.int64]]:
+        """All items in groups of similar ones, of at most `max_size`."""
+        from clusterfug.bounds.groups import groups_of
+
+        return groups_of(self, max_size)
 
     def pack_triangles(
         self, memory_limit: int | None, time_limit: float | None, progress: Progress | None

@@ -6,7 +6,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import torch
 
     from clusterfug.problems.dense import DenseProblem
+    from clusterfug.problems.links import Links
+    from clusterfug.problems.protocol import Problem
     from clusterfug.result import Clustering
 
 #: Warn if the largest cluster holds more than this share of the items.
@@ -42,10 +44,9 @@ class FeatureProblem(Solvable):
         Whether X is preprocessed already.
     name : str
         How errors call X: by the name of its file on the command line.
+    links : Links or None
+        What is known about pairs of items.
     """
-
-    kind: ClassVar[str] = "features"
-    executions: ClassVar[frozenset[str]] = frozenset({"cpu", "torch", "sharded", "dask"})
 
     X: Any
     costs: CostModel
@@ -54,6 +55,16 @@ class FeatureProblem(Solvable):
     mean: NDArray[np.float64] | None = None
     is_prepared: bool = False
     name: str = "X"
+    links: "Links | None" = None
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return "features" if self.links is None else "mixed"
+
+    @property
+    def executions(self) -> frozenset[str]:  # type: ignore[override]
+        """Where it can be solved; links are known to the CPU alone."""
+        return frozenset({"cpu", "torch", "sharded", "dask"} if self.links is None else {"cpu"})
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -110,8 +121,16 @@ class FeatureProblem(Solvable):
         X = prepare(X, self.preprocessing.metric, mean)
         return replace(self, X=X, sample_weight=weight, mean=mean, is_prepared=True)
 
-    def resolved(self) -> "DenseProblem":
-        """Return the dense problem on the CPU."""
+    def linked(self, links: "Links") -> "FeatureProblem":
+        return replace(self, links=links)
+
+    def resolved(self) -> "Problem":
+        """Return the dense problem on the CPU; with links it is mixed."""
+        dense = self.dense()
+        return dense if self.links is None else dense.linked(self.links)
+
+    def dense(self) -> "DenseProblem":
+        """Return the problem on the CPU without its links."""
         from clusterfug.problems.dense import DenseProblem
 
         X = checks.on_host(self.prepared().X)
@@ -124,6 +143,7 @@ class FeatureProblem(Solvable):
             costs=result.costs or self.costs,
             preprocessing=self.preprocessing,
             weighted=self.sample_weight is not None,
+            links=self.links,
         )
 
     def advised(self, result: "Clustering") -> "Clustering":

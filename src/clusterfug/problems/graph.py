@@ -123,6 +123,16 @@ class GraphProblem(Problem):
         contracted.parallel_error = self.parallel_error + error
         return contracted
 
+    def subset(self, at: NDArray[np.int64], count: int) -> "GraphProblem":
+        """Graph of `count` nodes, whose numbers there are in `at` (-1: not among them)."""
+        ends = at[self.edges]
+        kept = (ends >= 0).all(axis=1)
+        part = object.__new__(GraphProblem)
+        part.n = count
+        part.edges, part.costs, error = _merge_parallel(ends[kept], self.costs[kept], count)
+        part.parallel_error = self.parallel_error + error
+        return part
+
     def closeness(self, i: int) -> NDArray[np.float64]:
         """1 / (1 + distance) for the nodes within a few edges of node i, 0 for all others."""
         closeness = np.zeros(self.n)
@@ -245,12 +255,13 @@ def add_group_costs(
                 costs[group_of[v], other] += adjacency.costs[at]
 
 
-def as_graph(edges: Any, costs: Any, n_nodes: int | None) -> GraphProblem:
-    """Return `edges` if it is a `GraphProblem` (then without other arguments), else make one."""
-    if not isinstance(edges, GraphProblem):
+def as_graph(edges: Any, costs: Any, n_nodes: int | None, kinds: type = GraphProblem) -> Any:
+    """Return `edges` if it is a problem of these kinds (then without other arguments), else a graph."""
+    if not isinstance(edges, kinds):
         return GraphProblem(edges, costs, n_nodes)
     if costs is not None or n_nodes is not None:
-        raise ValueError("a GraphProblem already defines costs and nodes: leave out costs and n_nodes")
+        name = type(edges).__name__
+        raise ValueError(f"a {name} already defines costs and nodes: leave out costs and n_nodes")
     return edges
 
 

@@ -19,6 +19,7 @@ from clusterfug.execution.jit import Progress
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import Certificate
     from clusterfug.bounds.pairs import Repulsion
+    from clusterfug.problems.links import Links
     from clusterfug.refinement.budget import Budget
     from clusterfug.result import Clustering
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 #: one may be rounding: "no single move improves" means that none gains more. (2^-53 is about 1e-16; the
 #: rest is for sums of many terms.)
 GAIN_TOLERANCE = 1e-12
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Solvable(ABC):
@@ -48,6 +50,10 @@ class Solvable(ABC):
     @abstractmethod
     def expected_work(self) -> int:
         """Number of pairs that have a cost, to solve large problems first."""
+
+    @abstractmethod
+    def linked(self, links: "Links") -> "Solvable":
+        """Return the problem with what is known about pairs of its items."""
 
     def prepared(self, device: Any = None) -> Self:
         """Return the problem with checked and preprocessed features, for the CPU or for a device."""
@@ -78,11 +84,50 @@ class GroupCosts(NamedTuple):
 
     costs: NDArray[np.float64]  # (m, m) symmetric, with a zero diagonal
     magnitude: float  # of the terms of the costs of a group to all others: the largest of their sums
+    apart: NDArray[np.bool_] | None = None  # (m, m) groups that must be apart; None: there are none
 
     @property
     def tolerance(self) -> float:
         """Minimum gain of a move of a group."""
-        return GAIN_TOLERANCE * self.magnitude
+        tolerance = GAIN_TOLERANCE * self.magnitude
+        if self.apart is not None:  # rounding of the costs of groups that must be apart
+            tolerance += 32 * _EPSILON * self.penalty * int(self.apart.sum(axis=1).max())
+        return tolerance
+
+    @property
+    def penalty(self) -> float:
+        """What it costs in `constrained` to put two groups together that must be apart."""
+        return float(np.abs(self.costs).sum()) or 1.0
+
+    @property
+    def constrained(self) -> NDArray[np.float64]:
+        """Costs with which it never pays to put groups together that must be apart.
+
+        No feasible clustering of the groups is worse than an infeasible one: its costs differ from those of
+        all others by less than what one such pair costs. (A whole multiple of all costs if they have one.)
+        """
+        return self.costs if self.apart is None else np.where(self.apart, -self.penalty, self.costs)
+
+
+class Reduction(NamedTuple):
+    """A problem with fewer items, and which of them stands for each item of the original one."""
+
+    problem: "Problem"
+    node_of: NDArray[np.int64] | None  # None: every item stands for itself
+
+    def to_items(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels of the items from labels of the nodes."""
+        return labels if self.node_of is None else labels[self.node_of]
+
+    def merges_of_items(self, merges: NDArray[Any]) -> NDArray[Any]:
+        """A contraction history of the nodes, each named by its lowest item."""
+        if self.node_of is None or not len(merges):
+            return merges
+        lowest = np.unique(self.node_of, return_index=True)[1]
+        merges = merges.copy()
+        ends = lowest[merges["i"]], lowest[merges["j"]]
+        merges["i"], merges["j"] = np.minimum(*ends), np.maximum(*ends)
+        return merges
 
 
 class Problem(Solvable):
@@ -119,6 +164,20 @@ class Problem(Solvable):
     def all_singletons(self) -> float:
         """Objective of the clustering that cuts every pair: the total cost of all pairs."""
         return self.inside(np.zeros(self.n, dtype=np.int64))
+
+    def linked(self, links: "Links") -> "Problem":
+        """The problem with what is known about pairs of items."""
+        from clusterfug.problems.mixed import MixedProblem
+
+        return MixedProblem.with_links(self, links)
+
+    def reduced(self) -> "Reduction":
+        """The problem to solve: items that must be together are one item of it."""
+        return Reduction(self, None)
+
+    def feasible(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels 0..K-1 in which items that must be apart are apart; the given ones if they are."""
+        return labels
 
     def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Final labels: items without influence on any cost are assigned to a plausible cluster."""
@@ -223,8 +282,13 @@ class Problem(Solvable):
     def repulsion(self, pairs: NDArray[Any], progress: Progress | None = None) -> "Repulsion":
         """Sum of the negative costs of all pairs except `pairs`, and the costs of `pairs`.
 
-        `pairs` has shape (m, 2), lower item first, and is sorted lexicographically.
+        `pairs` has shape (m, 2), lower item first, and is sorted lexicographically. Pairs that must
+        be apart may count with their costs, whatever the sign.
         """
+
+    def always_cut(self, pairs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of some pairs must be apart: every clustering pays their costs."""
+        return np.zeros(len(pairs), dtype=np.bool_)
 
     @abstractmethod
     def pack_triangles(

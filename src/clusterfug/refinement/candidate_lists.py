@@ -1,5 +1,6 @@
 """Candidate clusters for moves of single items on features.
 
+The lists are of costs by features; those along edges are known to be few, and `feature_moves` adds them.
 With the sum F_C of the extended rows of each cluster C, item i has cost <query_i, F_C> to C, so one product
 (n x d)(d x K) scores all moves. The product runs in the precision of the features and only selects
 candidates: each item keeps a short list of clusters with upper bounds on its costs to them, and an upper
@@ -18,6 +19,7 @@ from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.protocol import GAIN_TOLERANCE
 from clusterfug.refinement.feature_clusters import FeatureClusterState, stay_costs
+from clusterfug.refinement.sparse_costs import is_open
 
 _N_CANDIDATES = 4  # clusters in the list of an item
 _BLOCK_ITEMS, _BLOCK_CLUSTERS = 1024, 4096  # of one block of scores: 16 MiB in float32
@@ -31,7 +33,7 @@ class CandidateLists(NamedTuple):
     costs: Floats  # (n, k) upper bounds on the costs to them, in decreasing order
     length: Ints  # (n,) number of listed clusters
     bar: Floats  # (n,) upper bound on the cost to any cluster that is not listed
-    stay: Floats  # (n,) cost of the item to the other items of its cluster
+    stay: Floats  # (n,) cost of the item to the other items of its cluster, edges included
     scored: Ints  # (1,) time (number of moves) at which all of this was computed
 
 
@@ -115,7 +117,7 @@ def _score_slots(
     exact: bool,
 ) -> None:
     """Score items against the clusters in at most _BLOCK_CLUSTERS slots."""
-    rows, d, magnitudes = problem.rows, problem.d, clusters.magnitudes
+    rows, d = problem.rows, problem.d
     sums = clusters.sums[slots]
     lengths = np.sqrt(np.einsum("cd,cd->c", sums[:, :d], sums[:, :d]))
     last = sums[:, d] * rows.signature[d]
@@ -137,7 +139,7 @@ def _score_slots(
         scores = threads.scratch(len(features), len(slots), dtype)
         np.matmul(features, columns, out=scores)
         margins = Margins(1 / scale, lost, last, slack)
-        insert_candidates(rows, scores, items[part], slots, margins, magnitudes, clusters.labels, lists)
+        insert_candidates(rows, scores, items[part], slots, margins, clusters, lists)
 
     threads.for_each(block, threads.slices(len(items), _BLOCK_ITEMS))
 
@@ -149,12 +151,14 @@ def insert_candidates(
     items: Ints,
     slots: Ints,
     margins: Margins,
-    magnitudes: Floats,
-    labels: Ints,
+    clusters: FeatureClusterState,
     lists: CandidateLists,
 ) -> None:
-    """Turn scores into upper bounds on costs, and insert the largest into the lists of the items."""
-    size = lists.ids.shape[1]
+    """Turn scores into upper bounds on costs, and insert the largest into the lists of the items.
+
+    Clusters that exclude an item by a group are left out: they are scored again when they change.
+    """
+    size, labels, magnitudes = lists.ids.shape[1], clusters.labels, clusters.magnitudes
     for r in range(items.shape[0]):
         i = items[r]
         weight, alpha, magnitude = rows.weight[i], rows.weight[i] * rows.alpha[i], magnitudes[i]
@@ -163,7 +167,7 @@ def insert_candidates(
             cost = weight * (margins.scale * scores[r, c] + margins.lost) + (
                 alpha * margins.last[c] + magnitude * margins.slack[c]
             )
-            if cost > bar and slots[c] != labels[i]:
+            if cost > bar and slots[c] != labels[i] and is_open(clusters.sparse, i, slots[c]):
                 if lists.length[i] == size:
                     bar = max(bar, min(cost, lists.costs[i, size - 1]))
                 lists.length[i] = insert(lists.ids[i], lists.costs[i], lists.length[i], slots[c], cost)

@@ -22,6 +22,14 @@ from clusterfug.problems.cost_kernels import (
 )
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.protocol import GAIN_TOLERANCE
+from clusterfug.refinement.sparse_costs import (
+    NO_TERMS,
+    SparseState,
+    SparseTerms,
+    edge_cost_to_cluster,
+    move_groups,
+    sparse_state,
+)
 
 #: If an item leaves a cluster whose rest has a smaller share of its magnitude, the rest is added up anew.
 MIN_REST_SHARE = 1e-3
@@ -48,21 +56,25 @@ class FeatureClusterState(NamedTuple):
     close: Floats  # (n,) largest gain of the move evaluated last if it is a close call, see `move_if_clear`
     unused: Ints  # (slots,) stack of unused slots
     counts: Ints  # (2,) number of unused slots; clock: number of moves so far
+    sparse: SparseState  # costs beside those of the features
 
 
-def singleton_clusters(problem: DenseProblem) -> FeatureClusterState:
+def singleton_clusters(problem: DenseProblem, terms: SparseTerms = NO_TERMS) -> FeatureClusterState:
     """State in which every item is a singleton in the slot of its index, without sums."""
-    n = problem.n
+    n, labels = problem.n, np.arange(problem.n)
     sums, sizes = np.empty((n, problem.d + 1)), np.ones(n, dtype=np.int64)
-    state = clusters_from_sums(problem, np.arange(n), sums, sizes, problem.magnitudes.copy())
-    return state._replace(summed=np.zeros(n, dtype=np.bool_))
+    state = clusters_from_sums(problem, labels, sums, sizes, problem.magnitudes.copy())
+    return state._replace(summed=np.zeros(n, dtype=np.bool_), sparse=sparse_state(terms, labels, n))
 
 
-def clusters_of(problem: DenseProblem, labels: NDArray[np.int64]) -> FeatureClusterState:
+def clusters_of(
+    problem: DenseProblem, labels: NDArray[np.int64], terms: SparseTerms = NO_TERMS
+) -> FeatureClusterState:
     """State of the clusters of labels 0..K-1, with their sums and spare slots."""
     sums = problem.sums(labels, int(labels.max()) + 1)
     mass = np.bincount(labels, weights=problem.magnitudes)
-    return with_spare_slots(clusters_from_sums(problem, labels, sums, np.bincount(labels), mass))
+    state = with_spare_slots(clusters_from_sums(problem, labels, sums, np.bincount(labels), mass))
+    return state._replace(sparse=sparse_state(terms, labels, len(state.sizes)))
 
 
 def clusters_from_sums(
@@ -82,6 +94,7 @@ def clusters_from_sums(
         close=np.zeros(problem.n),
         unused=np.arange(slots)[::-1].copy(),
         counts=np.zeros(2, dtype=np.int64),
+        sparse=sparse_state(NO_TERMS, labels, slots),
     )
 
 
@@ -127,7 +140,7 @@ def recompute_sums(
 
 @inlined
 def cost_to_cluster(rows: ExtendedRows, clusters: FeatureClusterState, query: Floats, slot: int) -> float:
-    """Cost between the item of a query and the cluster in a slot."""
+    """Cost between the item of a query and the cluster in a slot, by their features."""
     if clusters.summed[slot]:
         return cost_to_row(rows, query, clusters.sums[slot])
     return cost_to_item(rows, query, slot)
@@ -135,7 +148,7 @@ def cost_to_cluster(rows: ExtendedRows, clusters: FeatureClusterState, query: Fl
 
 @inlined
 def stay_cost(rows: ExtendedRows, clusters: FeatureClusterState, i: int, query: Floats) -> float:
-    """Cost of item i to the other items of its cluster."""
+    """Cost of item i to the other items of its cluster, by their features."""
     home = clusters.labels[i]
     if clusters.sizes[home] == 1:
         return 0.0
@@ -163,6 +176,8 @@ def move_if_clear(rows: ExtendedRows, clusters: FeatureClusterState, i: int, gai
     clusters.evaluated[i] = clusters.counts[CLOCK]
     masses = clusters.mass[home] + (clusters.mass[to] if to >= 0 else 0.0)
     limit = GAIN_TOLERANCE * clusters.magnitudes[i] * masses
+    if clusters.sparse.clear.shape[0] > 0:
+        limit += clusters.sparse.clear[i]
     if gain > limit:
         return move(rows, clusters, i, to)
     clusters.close[i] = max(gain + (limit if outweighs_rest(clusters, i) else 0.0), 0.0)
@@ -185,6 +200,7 @@ def move(rows: ExtendedRows, clusters: FeatureClusterState, i: int, to: int) -> 
         clusters.sums[to] = 0.0
         add_row(rows, to, clusters.sums[to])
     add_row(rows, i, clusters.sums[to])
+    move_groups(clusters.sparse, i, home, to)
     clusters.labels[i] = to
     clusters.close[i] = 0.0
     clusters.sizes[to] += 1
@@ -249,6 +265,8 @@ def stay_costs(rows: ExtendedRows, clusters: FeatureClusterState, items: Ints, s
     query = np.empty(rows.signature.shape[0])
     for i in items:
         stay[i] = 0.0
-        if clusters.sizes[clusters.labels[i]] > 1:
+        home = clusters.labels[i]
+        if clusters.sizes[home] > 1:
             query_of_item(rows, i, query)
             stay[i] = stay_cost(rows, clusters, i, query)
+            stay[i] += edge_cost_to_cluster(clusters.sparse, clusters.labels, i, home)

@@ -1,4 +1,7 @@
-"""Moves of single items on features, for `DenseProblem`: each item joins the cluster that attracts it most.
+"""Moves of single items on features: each item joins the cluster that attracts it most.
+
+For `DenseProblem`, and for `MixedProblem`, whose costs along edges are given as `SparseTerms`: an item is
+also evaluated for all clusters to which it has an edge.
 
 Candidates come from blocked products (`candidate_lists`). Moves are decided one after the other in float64,
 against the sums of that moment, so every move improves the objective. After a round only the clusters that
@@ -9,11 +12,13 @@ Gains that may be rounding errors are left for the end: they are compared with t
 of the costs (`GAIN_TOLERANCE`), for which the absolute rows of all items are added up.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.execution import threads
-from clusterfug.execution.jit import kernel
+from clusterfug.execution.jit import inlined, kernel
 from clusterfug.neighbours.exact import Neighbours
 from clusterfug.problems.cost_kernels import (
     ExtendedRows,
@@ -50,6 +55,16 @@ from clusterfug.refinement.feature_clusters import (
     stay_cost,
     sum_members,
 )
+from clusterfug.refinement.sparse_costs import (
+    NO_TERMS,
+    SparseTerms,
+    edge_cost,
+    edge_magnitudes,
+    edges_changed,
+    gather_edges,
+    is_open,
+    release_edges,
+)
 from clusterfug.result import compact
 
 #: Number of partners per item in the neighbour graph.
@@ -63,20 +78,26 @@ _MIN_MOVED_SHARE = 0.002  # a pass that moves a smaller share of the items is th
 
 
 def first_feature_moves(
-    problem: DenseProblem, neighbours: Neighbours, rng: np.random.Generator | None = None
+    problem: DenseProblem,
+    neighbours: Neighbours,
+    rng: np.random.Generator | None = None,
+    terms: SparseTerms = NO_TERMS,
+    best: Floats | None = None,
 ) -> NDArray[np.int64]:
-    """Labels 0..K-1 by moves along the neighbour graph, starting from singletons.
+    """Labels 0..K-1 by moves along the neighbour graph and the edges, starting from singletons.
 
-    Items are visited in decreasing order of the cost of their best partner, or in random order.
+    Items are visited in decreasing order of the cost of their best partner, or in random order. `best` has
+    these costs where there are edges.
     """
     n = problem.n
-    if n == 1 or not neighbours.costs[:, 0].max() > 0:
+    keys = neighbours.costs if best is None else np.column_stack([best, neighbours.costs])
+    if n == 1 or not keys[:, 0].max() > 0:
         return np.arange(n)
     # Mutually best partners have the same cost: the costs of the following partners break the tie.
-    order = np.lexsort(-neighbours.costs.T[::-1]) if rng is None else rng.permutation(n)
-    clusters = singleton_clusters(problem)
+    order = np.lexsort(-keys.T[::-1]) if rng is None else rng.permutation(n)
+    clusters = singleton_clusters(problem, terms)
     ids = np.where(neighbours.costs > 0, neighbours.ids, np.arange(n)[:, None])
-    step = max(1, _WORK_PER_CALL // (N_NEIGHBOURS * problem.d))
+    step = max(1, _WORK_PER_CALL // ((N_NEIGHBOURS + _mean_degree(terms)) * problem.d))
     for _ in range(_MAX_FIRST_PASSES):
         moved = 0
         for start in range(0, n, step):
@@ -88,7 +109,7 @@ def first_feature_moves(
 
 
 def feature_moves(
-    problem: DenseProblem, labels: NDArray[np.int64], budget: Budget
+    problem: DenseProblem, labels: NDArray[np.int64], budget: Budget, terms: SparseTerms = NO_TERMS
 ) -> tuple[NDArray[np.int64], bool]:
     """Apply improving moves to labels 0..K-1 until none is left or the time is up.
 
@@ -97,10 +118,11 @@ def feature_moves(
     for _ in range(_MAX_ROUNDS):
         if budget.over():
             break
-        clusters, lists = clusters_of(problem, labels), empty_candidate_lists(problem.n)
+        clusters, lists = clusters_of(problem, labels, terms), empty_candidate_lists(problem.n)
         all_items = np.arange(problem.n)
         update_stay_costs(problem, clusters, lists, all_items)
-        score_clusters(problem, clusters, lists, all_items, np.flatnonzero(clusters.sizes))
+        if problem.may_attract:
+            score_clusters(problem, clusters, lists, all_items, np.flatnonzero(clusters.sizes))
         move_optimal = move_rounds(problem, clusters, lists, budget)
         labels = compact(clusters.labels)
         if move_optimal:
@@ -154,7 +176,8 @@ def move_rounds(
         recompute_sums(problem, clusters, slots, elsewhere)
         update_stay_costs(problem, clusters, lists, np.flatnonzero(changed[clusters.labels]))
         drop_changed(lists, changed)
-        score_clusters(problem, clusters, lists, all_items, slots)
+        if problem.may_attract:
+            score_clusters(problem, clusters, lists, all_items, slots)
         lists.scored[0] = clusters.counts[CLOCK]
     return False
 
@@ -167,13 +190,20 @@ def apply_listed_moves(
     Returns the items for which a cluster that is not listed may be better; with `only_clear`, clearly
     better.
     """
-    n, step = problem.n, max(1, _WORK_PER_CALL // (lists.ids.shape[1] * problem.d))
+    n, degree = problem.n, _mean_degree(clusters.sparse)
+    step = max(1, _WORK_PER_CALL // ((lists.ids.shape[1] + degree) * problem.d))
     gain, minimum = max_gains(lists), (gain_tolerances if only_clear else least_gains)(clusters)
-    clusters.close[:] = 0.0
     unclear = np.flatnonzero(lists.bar - lists.stay > minimum)
-    items = np.flatnonzero(gain > minimum)
+    may_gain = gain > minimum
+    clusters.evaluated[may_gain] = -1
+    if degree:
+        has_edges = np.diff(clusters.sparse.starts) > 0
+        clusters.close[~has_edges] = 0.0  # others are evaluated when a cluster next to them has changed
+        items = np.flatnonzero(may_gain | has_edges)
+    else:
+        clusters.close[:] = 0.0
+        items = np.flatnonzero(may_gain)
     items = items[np.argsort(-gain[items], kind="stable")]
-    clusters.evaluated[items] = -1
     for _ in range(_MAX_PASSES):
         moved = 0
         for start in range(0, len(items), step):
@@ -183,6 +213,11 @@ def apply_listed_moves(
         # From now on all items, in increasing order of their cost to their own cluster.
         items = np.argsort(lists.stay, kind="stable")
     return unclear
+
+
+def _mean_degree(terms: Any) -> int:
+    """Mean number of edges per item, rounded up."""
+    return -(-len(terms.ends) // max(1, len(terms.starts) - 1))
 
 
 def move_to_best(
@@ -233,6 +268,7 @@ def neighbour_pass(rows: ExtendedRows, clusters: FeatureClusterState, ids: Ints,
     """Move items sequentially to the best cluster of their neighbours. Returns the number of moves."""
     query = np.empty(rows.signature.shape[0])
     candidates = np.empty(ids.shape[1], dtype=np.int64)
+    sparse = clusters.sparse
     moved = 0
     for i in items:
         home = clusters.labels[i]
@@ -244,19 +280,46 @@ def neighbour_pass(rows: ExtendedRows, clusters: FeatureClusterState, ids: Ints,
             if slot != home and slot not in candidates[:count]:
                 candidates[count] = slot
                 count += 1
+        outdated = outdated or edges_changed(
+            sparse, clusters.labels, clusters.changed, i, clusters.evaluated[i]
+        )
         if not outdated:
             continue
         query_of_item(rows, i, query)
-        stay = stay_cost(rows, clusters, i, query)
+        adjacent = gather_edges(sparse, clusters.labels, i)
+        stay = stay_cost(rows, clusters, i, query) + edge_cost(sparse, adjacent, home)
         best = 0.0
         to = -1
         for slot in candidates[:count]:
-            cost = cost_to_cluster(rows, clusters, query, slot)
-            if cost > best:
+            cost = cost_to_cluster(rows, clusters, query, slot) + edge_cost(sparse, adjacent, slot)
+            if cost > best and is_open(sparse, i, slot):
                 best = cost
                 to = slot
+        best, to = best_adjacent(rows, clusters, i, query, adjacent, best, to)
+        release_edges(sparse, adjacent)
         moved += move_if_clear(rows, clusters, i, best - stay, to)
     return moved
+
+
+@inlined
+def best_adjacent(
+    rows: ExtendedRows,
+    clusters: FeatureClusterState,
+    i: int,
+    query: Floats,
+    adjacent: int,
+    best: float,
+    to: int,
+) -> tuple[float, int]:
+    """The best cost found so far and its cluster, or those of a better one to which item i has an edge."""
+    sparse = clusters.sparse
+    for slot in sparse.adjacent[:adjacent]:
+        if slot != clusters.labels[i] and sparse.cost[slot] > -np.inf:
+            cost = cost_to_cluster(rows, clusters, query, slot) + sparse.cost[slot]
+            if (cost > best or (cost == best and to > slot)) and is_open(sparse, i, slot):
+                best = cost
+                to = slot
+    return best, to
 
 
 @kernel
@@ -270,30 +333,38 @@ def candidate_pass(
     """
     query = np.empty(rows.signature.shape[0])
     scored = lists.scored[0]
+    sparse = clusters.sparse
     moved = 0
     for i in items:
         home = clusters.labels[i]
         outdated = clusters.changed[home] > clusters.evaluated[i] or clusters.evaluated[i] < 0
         for at in range(lists.length[i]):
             outdated = outdated or clusters.changed[lists.ids[i, at]] > clusters.evaluated[i]
+        outdated = outdated or edges_changed(
+            sparse, clusters.labels, clusters.changed, i, clusters.evaluated[i]
+        )
         if not outdated:
             continue
         query_of_item(rows, i, query)
+        adjacent = gather_edges(sparse, clusters.labels, i)
         stay = lists.stay[i]
         if clusters.changed[home] > scored:
-            stay = stay_cost(rows, clusters, i, query)
+            stay = stay_cost(rows, clusters, i, query) + edge_cost(sparse, adjacent, home)
         best = 0.0
         to = -1
         for at in range(lists.length[i]):
             slot = lists.ids[i, at]
             if slot == home or clusters.sizes[slot] == 0:
                 continue
-            if clusters.changed[slot] <= scored and not lists.costs[i, at] > max(best, stay):
+            extra = edge_cost(sparse, adjacent, slot)
+            if clusters.changed[slot] <= scored and not lists.costs[i, at] + extra > max(best, stay):
                 continue
-            cost = cost_to_cluster(rows, clusters, query, slot)
-            if cost > best:
+            cost = cost_to_cluster(rows, clusters, query, slot) + extra
+            if cost > best and is_open(sparse, i, slot):
                 best = cost
                 to = slot
+        best, to = best_adjacent(rows, clusters, i, query, adjacent, best, to)
+        release_edges(sparse, adjacent)
         moved += move_if_clear(rows, clusters, i, best - stay, to)
     return moved
 
@@ -302,18 +373,22 @@ def candidate_pass(
 def full_pass(rows: ExtendedRows, clusters: FeatureClusterState, items: Ints) -> int:
     """Move items, one after the other, to the best of all clusters. Returns the number of moves."""
     query = np.empty(rows.signature.shape[0])
+    sparse = clusters.sparse
     moved = 0
     for i in items:
         query_of_item(rows, i, query)
+        adjacent = gather_edges(sparse, clusters.labels, i)
+        stay = stay_cost(rows, clusters, i, query) + edge_cost(sparse, adjacent, clusters.labels[i])
         best = 0.0
         to = -1
         for slot in range(clusters.sizes.shape[0]):
             if slot != clusters.labels[i] and clusters.sizes[slot] > 0:
-                cost = cost_to_cluster(rows, clusters, query, slot)
-                if cost > best:
+                cost = cost_to_cluster(rows, clusters, query, slot) + edge_cost(sparse, adjacent, slot)
+                if cost > best and is_open(sparse, i, slot):
                     best = cost
                     to = slot
-        moved += move_if_clear(rows, clusters, i, best - stay_cost(rows, clusters, i, query), to)
+        release_edges(sparse, adjacent)
+        moved += move_if_clear(rows, clusters, i, best - stay, to)
     return moved
 
 
@@ -327,6 +402,7 @@ def close_call_pass(
     """
     query = np.empty(rows.signature.shape[0])
     rest, rest_terms = np.empty(query.shape[0]), np.empty(query.shape[0])
+    sparse = clusters.sparse
     moved = 0
     for t in range(items.shape[0]):
         i = items[t]
@@ -339,17 +415,27 @@ def close_call_pass(
         hidden = MIN_REST_SHARE * term_magnitude(rows, terms[t], terms[t]) > magnitude
         if hidden and sum_members(rows, clusters, home, i, rest):
             stay = cost_to_row(rows, query, rest)
+        adjacent = gather_edges(sparse, clusters.labels, i)
+        edge_magnitudes(sparse, clusters.labels, i, 1.0)
+        stay += edge_cost(sparse, adjacent, home)
+        magnitude += sparse.magnitude[home] if adjacent > 0 else 0.0
         best, to = 0.0, home
         if clusters.sizes[home] > 1 and -stay > GAIN_TOLERANCE * magnitude:
             best, to = -stay, -1
         for slot in range(clusters.sizes.shape[0]):
             if slot == home or clusters.sizes[slot] == 0:
                 continue
-            gain = cost_to_cluster(rows, clusters, query, slot) - stay
-            if gain > best:
+            cost = cost_to_cluster(rows, clusters, query, slot) + edge_cost(sparse, adjacent, slot)
+            gain = cost - stay
+            if gain > best and is_open(sparse, i, slot):
                 others = term_magnitude(rows, terms[t], totals[slot])
+                others += sparse.magnitude[slot] if adjacent > 0 else 0.0
                 if gain > GAIN_TOLERANCE * (magnitude + others):
                     best, to = gain, slot
+        release_edges(sparse, adjacent)
+        if adjacent > 0:
+            for at in range(sparse.starts[i], sparse.starts[i + 1]):
+                sparse.magnitude[clusters.labels[sparse.ends[at]]] = 0.0
         if to != home and move(rows, clusters, i, to):
             totals[clusters.labels[i]] += terms[t]
             moved += 1

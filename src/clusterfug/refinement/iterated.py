@@ -75,10 +75,11 @@ def _search_whole(
     """Iterated local search on all items at once."""
     n = problem.n
     costs = problem.group_costs(np.arange(n), np.arange(n))
+    matrix = costs.constrained
     best, stalled = labels, 0
     while stalled < _MAX_STALLED and budget.spend():
         # Made anew, because rounding errors accumulate in a table that is updated.
-        part = make_part(costs.costs, labels, costs.tolerance)
+        part = make_part(matrix, labels, costs.tolerance)
         before = part.inside[0]
         if stalled == 0:
             kernighan_lin(part)
@@ -152,4 +153,4 @@ def subproblem_around(problem: Problem, labels: NDArray[np.int64], i: int, nodes
         groups[rest] = rest.min()
     _, first, groups = np.unique(groups, return_index=True, return_inverse=True)
     costs = problem.group_costs(items, groups)
-    return Subproblem(items, groups, make_part(costs.costs, labels[items[first]], costs.tolerance))
+    return Subproblem(items, groups, make_part(costs.constrained, labels[items[first]], costs.tolerance))

@@ -74,6 +74,7 @@ def _polished_steps(start: Start, second_start: bool, polishing: bool) -> Steps:
     """Multilevel refinement, then optionally a second start from contraction, then optionally polishing."""
     problem, init, budget, rng, progress = start
     partners: Any = None
+    init = None if init is None else problem.feasible(init)
     if init is None or problem.inside(init) < 0:
         partners = problem.partners(progress)
         init = multilevel(problem, budget, partners=partners)
@@ -82,7 +83,7 @@ def _polished_steps(start: Start, second_start: bool, polishing: bool) -> Steps:
     if second_start and not budget.over():
         if partners is None:
             partners = problem.partners(progress)
-        labels = labels_of_merges(problem.n, problem.contract_partners(partners, budget))
+        labels = problem.feasible(labels_of_merges(problem.n, problem.contract_partners(partners, budget)))
         refined = _better(problem, refined, refine(problem, labels, budget))
         yield "contraction", refined
     if polishing and not budget.over():
@@ -92,8 +93,11 @@ def _polished_steps(start: Start, second_start: bool, polishing: bool) -> Steps:
 
 
 def or_single_cluster(problem: Problem, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The labels, or a single cluster of all items if its objective is lower."""
-    return np.zeros(problem.n, dtype=np.int64) if problem.objective(labels) > 0 else labels
+    """The labels, or a single cluster of all items if its objective is lower and it is feasible."""
+    if not problem.objective(labels) > 0:
+        return labels
+    whole = problem.feasible(np.zeros(problem.n, dtype=np.int64))
+    return whole if problem.objective(whole) < problem.objective(labels) else labels
 
 
 def _better(problem: Problem, first: Refined, second: Refined) -> Refined:

@@ -1,6 +1,7 @@
 """Items of a selection, on the CPU or on a device: neighbourhoods, sums of clusters, silhouettes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -46,14 +47,14 @@ class SelectionItems(NamedTuple):
 def selection_items(problem: FeatureProblem, device: "torch.device | None") -> SelectionItems:
     """Return the items of prepared features, on the CPU or on a device."""
     n_neighbors = getattr(problem.costs, "n_neighbors", None)
-    problem = problem.with_costs(Threshold(0.0))  # any costs: only features and weights are used
+    problem = replace(problem, costs=Threshold(0.0), links=None)  # only features and weights are used
     if device is None:
         return _on_host(problem, n_neighbors)
     return _on_device(problem, n_neighbors, device)
 
 
 def _on_host(problem: FeatureProblem, n_neighbors: int | None) -> SelectionItems:
-    dense = problem.resolved()
+    dense = problem.dense()
     features, weight = dense.rows.features, dense.rows.weight
     return SelectionItems(
         features,

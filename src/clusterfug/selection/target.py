@@ -72,6 +72,8 @@ def check_target(problem: FeatureProblem, solver: Solver, low: int) -> None:
     if "torch" not in solver.executions:
         known = " and ".join(names(execution="torch"))
         raise ValueError(f"n_clusters goes with {known}, not with {solver.name}")
+    if problem.links is not None:
+        raise ValueError("n_clusters joins clusters without regard to links: leave it out, or the links")
     n = int(np.count_nonzero(checks.optional_weights(problem.sample_weight, problem.shape[0])))
     if low > n:
         raise ValueError(f"n_clusters is {low:,}, but there are only {n:,} items")

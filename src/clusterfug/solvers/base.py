@@ -4,7 +4,7 @@
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from clusterfug import checks
 if TYPE_CHECKING:
     from clusterfug.core import Recorder
     from clusterfug.execution.jit import Progress
-    from clusterfug.problems.protocol import Problem
+    from clusterfug.problems.protocol import Problem, Reduction
 
 
 class Context(NamedTuple):
@@ -42,7 +42,7 @@ class Solver(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]  # one line for documentation and help
     memory: ClassVar[str] = "n d"
-    problems: ClassVar[frozenset[str]] = frozenset({"features", "graph"})
+    problems: ClassVar[frozenset[str]] = frozenset({"features", "graph", "mixed"})
     #: Where it runs: "cpu", "torch" (tensors on a device), "sharded", "dask".
     executions: ClassVar[frozenset[str]] = frozenset({"cpu"})
 
@@ -55,6 +55,15 @@ class Solver(ABC):
 
     def check(self, n: int) -> None:  # noqa: B027
         """Raise the errors that the number of items or missing packages cause, before any work."""
+
+    def on_nodes(self, reduction: "Reduction") -> "Solver":
+        """Return the solver for a reduced problem: initial labels are those of the nodes."""
+        init = getattr(self, "init", None)
+        if init is None or reduction.node_of is None:
+            return self
+        first = np.unique(reduction.node_of, return_index=True)[1]
+        labels = checks.labels(init, len(reduction.node_of), "init")[first]
+        return replace(self, **{"init": labels})
 
     @property
     def refines(self) -> bool:

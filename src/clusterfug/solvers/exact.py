@@ -53,10 +53,16 @@ class Exact(RandomSearch):
         for phase, refined in STRATEGIES["auto"](start):
             record.phase(phase, *refined)
         nodes = np.arange(problem.n)
-        costs = problem.group_costs(nodes, nodes).costs
+        costs = problem.group_costs(nodes, nodes)
         deadline = clock() + budget.left()
         try:
-            proof = prove(costs, record.labels, errors=self._errors(problem), deadline=deadline)
+            proof = prove(
+                costs.constrained,
+                record.labels,
+                counted=costs.costs,
+                errors=self._errors(problem),
+                deadline=deadline,
+            )
         except KeyboardInterrupt:
             record.phase(INTERRUPTED, record.labels)
             return

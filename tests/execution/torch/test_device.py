@@ -45,7 +45,7 @@ def test_a_machine_without_what_a_gpu_needs(monkeypatch):
     assert chosen("auto", "best") is None
     graph = GraphProblem([[0, 1]], [1.0])
     assert plan(graph, make_solver("auto"), device="auto").kind == "cpu"
-    with pytest.raises(ValueError, match="a graph is solved on the CPU"):
+    with pytest.raises(ValueError, match="a graph problem is solved on the CPU"):
         plan(graph, make_solver("auto"), device="cuda")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"pip install 'clusterfug\[gpu\]'"):

@@ -102,7 +102,7 @@ def test_options_of_many_problems(backend, problems):
     ):
         with pytest.raises(ValueError, match=message):
             solve_many(problems, device=backend, **options)
-    with pytest.raises(ValueError, match="a graph is solved on the CPU"):
+    with pytest.raises(ValueError, match="a graph problem is solved on the CPU"):
         solve_many([GraphProblem([[0, 1]], [1.0])], device=backend)
     assert solve_many([GraphProblem([[0, 1]], [1.0])], device="auto")[0].n_clusters == 1
 

@@ -1,0 +1,195 @@
+"""The sparse part of a `MixedProblem` while items move: costs along edges, and items that must be apart.
+
+`feature_moves` adds the costs of an item's edges to those of its features. An edge of cost -inf, and a
+group that an item has in common with a cluster, exclude the item from the cluster.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterfug.execution.jit import inlined, kernel
+from clusterfug.problems.cost_kernels import Floats, Ints
+
+_EMPTY = -1  # an unused position of the hash table
+
+
+class SparseTerms(NamedTuple):
+    """Edges and groups by item in compressed form; `starts` of length 1 means that there are none."""
+
+    starts: NDArray[np.int64]  # edges of item i are at starts[i]:starts[i + 1]
+    ends: NDArray[np.int64]
+    costs: NDArray[np.float64]  # -inf: the two items must be apart
+    clear: NDArray[np.float64]  # (n,) tolerance of a gain, from the finite costs of an item's edges
+    group_starts: NDArray[np.int64]  # groups of item i are at group_starts[i]:group_starts[i + 1]
+    groups: NDArray[np.int64]  # items of the same group must be apart
+
+    @property
+    def has_edges(self) -> bool:
+        return len(self.starts) > 1
+
+
+NO_TERMS = SparseTerms(
+    np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0),
+    np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64),
+)  # fmt: skip
+
+
+class SparseState(NamedTuple):
+    """`SparseTerms`, the groups that each cluster contains, and sums for the item that is evaluated."""
+
+    starts: Ints
+    ends: Ints
+    costs: Floats
+    clear: Floats
+    group_starts: Ints
+    groups: Ints
+    n_groups: int
+    keys: Ints  # hash table with open addressing: slot * n_groups + group for the groups of each cluster
+    cost: Floats  # (slots,) cost of the item that is evaluated along its edges; 0 between items
+    magnitude: Floats  # (slots,) the same of absolute costs, where they are needed
+    is_adjacent: Ints  # (slots,) whether the item has an edge to the cluster; False between items
+    adjacent: Ints  # (slots,) the clusters to which it has one, first
+
+
+def sparse_state(terms: SparseTerms, labels: NDArray[np.int64], slots: int) -> SparseState:
+    """State for clusters in slots, given the slot of every item."""
+    n_groups = int(terms.groups.max(initial=-1)) + 1
+    slots = slots if terms.has_edges else 0
+    state = SparseState(
+        *terms,
+        n_groups=n_groups,
+        keys=np.full(1 << (2 * len(terms.groups)).bit_length(), _EMPTY),
+        cost=np.zeros(slots),
+        magnitude=np.zeros(slots),
+        is_adjacent=np.zeros(slots, dtype=np.bool_),
+        adjacent=np.empty(slots, dtype=np.int64),
+    )
+    if n_groups:
+        add_groups_of_items(state, labels)
+    return state
+
+
+@inlined
+def gather_edges(state: SparseState, labels: Ints, i: int) -> int:
+    """Add up the costs of item i along its edges to each cluster. Returns the number of clusters."""
+    count = 0
+    if state.starts.shape[0] > 1:
+        for at in range(state.starts[i], state.starts[i + 1]):
+            slot = labels[state.ends[at]]
+            if not state.is_adjacent[slot]:
+                state.is_adjacent[slot] = True
+                state.adjacent[count] = slot
+                count += 1
+            state.cost[slot] += state.costs[at]
+    return count
+
+
+@inlined
+def release_edges(state: SparseState, count: int) -> None:
+    """Forget the costs that were added up for an item."""
+    for slot in state.adjacent[:count]:
+        state.is_adjacent[slot] = False
+        state.cost[slot] = 0.0
+
+
+@inlined
+def edge_cost(state: SparseState, count: int, slot: int) -> float:
+    """Cost along edges of the item that is evaluated, which has edges to `count` clusters, to a cluster."""
+    return state.cost[slot] if count > 0 else 0.0
+
+
+@inlined
+def edges_changed(state: SparseState, labels: Ints, changed: Ints, i: int, since: int) -> bool:
+    """Whether a cluster to which item i has an edge has changed since a time."""
+    if state.starts.shape[0] > 1:
+        for at in range(state.starts[i], state.starts[i + 1]):
+            if changed[labels[state.ends[at]]] > since:
+                return True
+    return False
+
+
+@kernel
+def edge_magnitudes(state: SparseState, labels: Ints, i: int, sign: float) -> None:
+    """Add sign times the absolute finite costs of item i along its edges to `magnitude` of each cluster."""
+    if state.starts.shape[0] > 1:
+        for at in range(state.starts[i], state.starts[i + 1]):
+            if state.costs[at] > -np.inf:
+                state.magnitude[labels[state.ends[at]]] += sign * abs(state.costs[at])
+
+
+@kernel
+def edge_cost_to_cluster(state: SparseState, labels: Ints, i: int, slot: int) -> float:
+    """Cost of item i to a cluster along its edges."""
+    total = 0.0
+    if state.starts.shape[0] > 1:
+        for at in range(state.starts[i], state.starts[i + 1]):
+            if labels[state.ends[at]] == slot:
+                total += state.costs[at]
+    return total
+
+
+# The groups of each cluster, in a hash table with linear probing; removal closes the gap.
+
+
+@inlined
+def is_open(state: SparseState, i: int, slot: int) -> bool:
+    """Whether a cluster has no group in common with item i."""
+    if state.group_starts.shape[0] > 1:
+        for at in range(state.group_starts[i], state.group_starts[i + 1]):
+            if state.keys[position_of(state, slot * state.n_groups + state.groups[at])] >= 0:
+                return False
+    return True
+
+
+@kernel
+def first_position(state: SparseState, key: int) -> int:
+    """Where probing for a key starts."""
+    mixed = (key & 0xFFFFFFFF) * 0x5BD1E995 ^ (key >> 32) * 0x45D9F3B5
+    return (mixed ^ (mixed >> 29)) & (state.keys.shape[0] - 1)
+
+
+@kernel
+def position_of(state: SparseState, key: int) -> int:
+    """The position of a key, or the unused position where it would be."""
+    mask = state.keys.shape[0] - 1
+    at = first_position(state, key)
+    while state.keys[at] >= 0 and state.keys[at] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def remove_key(state: SparseState, key: int) -> None:
+    mask = state.keys.shape[0] - 1
+    gap = position_of(state, key)
+    at = gap
+    while True:
+        at = (at + 1) & mask
+        if state.keys[at] < 0:
+            break
+        home = first_position(state, state.keys[at])
+        if (at - home) & mask >= (at - gap) & mask:  # its probe sequence passes through the gap
+            state.keys[gap] = state.keys[at]
+            gap = at
+    state.keys[gap] = -1
+
+
+@inlined
+def move_groups(state: SparseState, i: int, home: int, to: int) -> None:
+    """Move the groups of item i from one cluster to another."""
+    if state.group_starts.shape[0] > 1:
+        for at in range(state.group_starts[i], state.group_starts[i + 1]):
+            remove_key(state, home * state.n_groups + state.groups[at])
+            key = to * state.n_groups + state.groups[at]
+            state.keys[position_of(state, key)] = key
+
+
+@kernel
+def add_groups_of_items(state: SparseState, labels: Ints) -> None:
+    """Enter the groups of all items for their clusters."""
+    for i in range(labels.shape[0]):
+        for at in range(state.group_starts[i], state.group_starts[i + 1]):
+            key = labels[i] * state.n_groups + state.groups[at]
+            state.keys[position_of(state, key)] = key
