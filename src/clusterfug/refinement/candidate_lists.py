@@ -19,7 +19,12 @@ from clusterfug.problems.cost_kernels import ExtendedRows, Floats, Ints
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.protocol import GAIN_TOLERANCE
 from clusterfug.refinement.feature_clusters import FeatureClusterState, stay_costs
-from clusterfug.refinement.sparse_costs import is_open
+from clusterfug.refinement.sparse_costs import (
+    NO_SPARSE,
+    SparseState,
+    add_edge_costs_to_own,
+    is_open,
+)
 
 _N_CANDIDATES = 4  # clusters in the list of an item
 _BLOCK_ITEMS, _BLOCK_CLUSTERS = 1024, 4096  # of one block of scores: 16 MiB in float32
@@ -84,12 +89,18 @@ def least_gains(
 
 
 def update_stay_costs(
-    problem: DenseProblem, clusters: FeatureClusterState, lists: CandidateLists, items: NDArray[np.int64]
+    problem: DenseProblem,
+    clusters: FeatureClusterState,
+    lists: CandidateLists,
+    items: NDArray[np.int64],
+    sparse: SparseState = NO_SPARSE,
 ) -> None:
     """Recompute ``lists.stay`` of some items."""
     step = max(1, _WORK_PER_CALL // problem.d)
     for start in range(0, len(items), step):
         stay_costs(problem.rows, clusters, items[start : start + step], lists.stay)
+    if sparse.has_edges:
+        add_edge_costs_to_own(sparse, clusters.labels, items, lists.stay)
 
 
 def score_clusters(
@@ -99,13 +110,14 @@ def score_clusters(
     items: NDArray[np.int64],
     slots: NDArray[np.int64],
     exact: bool = False,
+    sparse: SparseState = NO_SPARSE,
 ) -> None:
     """Score items against the clusters in some slots, and insert the best ones into their lists.
 
     Scores are upper bounds on costs; with `exact=True` they are costs, up to rounding in float64.
     """
     for columns in threads.slices(len(slots), _BLOCK_CLUSTERS):
-        _score_slots(problem, clusters, lists, items, slots[columns], exact)
+        _score_slots(problem, clusters, lists, items, slots[columns], exact, sparse)
 
 
 def _score_slots(
@@ -115,9 +127,10 @@ def _score_slots(
     items: NDArray[np.int64],
     slots: NDArray[np.int64],
     exact: bool,
+    sparse: SparseState,
 ) -> None:
     """Score items against the clusters in at most _BLOCK_CLUSTERS slots."""
-    rows, d = problem.rows, problem.d
+    rows, d, magnitudes = problem.rows, problem.d, clusters.magnitudes
     sums = clusters.sums[slots]
     lengths = np.sqrt(np.einsum("cd,cd->c", sums[:, :d], sums[:, :d]))
     last = sums[:, d] * rows.signature[d]
@@ -139,9 +152,21 @@ def _score_slots(
         scores = threads.scratch(len(features), len(slots), dtype)
         np.matmul(features, columns, out=scores)
         margins = Margins(1 / scale, lost, last, slack)
-        insert_candidates(rows, scores, items[part], slots, margins, clusters, lists)
+        if sparse.n_groups:
+            exclude_slots(sparse, scores, items[part], slots)
+        insert_candidates(rows, scores, items[part], slots, margins, magnitudes, clusters.labels, lists)
 
     threads.for_each(block, threads.slices(len(items), _BLOCK_ITEMS))
+
+
+@kernel
+def exclude_slots(state: SparseState, scores: Floats, items: Ints, slots: Ints) -> None:
+    """Set scores of clusters that exclude an item by a group to -inf, until they change."""
+    for r in range(items.shape[0]):
+        if state.group_starts[items[r]] < state.group_starts[items[r] + 1]:
+            for c in range(slots.shape[0]):
+                if not is_open(state, items[r], slots[c]):
+                    scores[r, c] = -np.inf
 
 
 @kernel
@@ -151,14 +176,12 @@ def insert_candidates(
     items: Ints,
     slots: Ints,
     margins: Margins,
-    clusters: FeatureClusterState,
+    magnitudes: Floats,
+    labels: Ints,
     lists: CandidateLists,
 ) -> None:
-    """Turn scores into upper bounds on costs, and insert the largest into the lists of the items.
-
-    Clusters that exclude an item by a group are left out: they are scored again when they change.
-    """
-    size, labels, magnitudes = lists.ids.shape[1], clusters.labels, clusters.magnitudes
+    """Turn scores into upper bounds on costs, and insert the largest into the lists of the items."""
+    size = lists.ids.shape[1]
     for r in range(items.shape[0]):
         i = items[r]
         weight, alpha, magnitude = rows.weight[i], rows.weight[i] * rows.alpha[i], magnitudes[i]
@@ -167,7 +190,7 @@ def insert_candidates(
             cost = weight * (margins.scale * scores[r, c] + margins.lost) + (
                 alpha * margins.last[c] + magnitude * margins.slack[c]
             )
-            if cost > bar and slots[c] != labels[i] and is_open(clusters.sparse, i, slots[c]):
+            if cost > bar and slots[c] != labels[i]:
                 if lists.length[i] == size:
                     bar = max(bar, min(cost, lists.costs[i, size - 1]))
                 lists.length[i] = insert(lists.ids[i], lists.costs[i], lists.length[i], slots[c], cost)

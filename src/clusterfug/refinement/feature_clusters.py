@@ -22,14 +22,6 @@ from clusterfug.problems.cost_kernels import (
 )
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.protocol import GAIN_TOLERANCE
-from clusterfug.refinement.sparse_costs import (
-    NO_TERMS,
-    SparseState,
-    SparseTerms,
-    edge_cost_to_cluster,
-    move_groups,
-    sparse_state,
-)
 
 #: If an item leaves a cluster whose rest has a smaller share of its magnitude, the rest is added up anew.
 MIN_REST_SHARE = 1e-3
@@ -56,25 +48,21 @@ class FeatureClusterState(NamedTuple):
     close: Floats  # (n,) largest gain of the move evaluated last if it is a close call, see `move_if_clear`
     unused: Ints  # (slots,) stack of unused slots
     counts: Ints  # (2,) number of unused slots; clock: number of moves so far
-    sparse: SparseState  # costs beside those of the features
 
 
-def singleton_clusters(problem: DenseProblem, terms: SparseTerms = NO_TERMS) -> FeatureClusterState:
+def singleton_clusters(problem: DenseProblem) -> FeatureClusterState:
     """State in which every item is a singleton in the slot of its index, without sums."""
-    n, labels = problem.n, np.arange(problem.n)
+    n = problem.n
     sums, sizes = np.empty((n, problem.d + 1)), np.ones(n, dtype=np.int64)
-    state = clusters_from_sums(problem, labels, sums, sizes, problem.magnitudes.copy())
-    return state._replace(summed=np.zeros(n, dtype=np.bool_), sparse=sparse_state(terms, labels, n))
+    state = clusters_from_sums(problem, np.arange(n), sums, sizes, problem.magnitudes.copy())
+    return state._replace(summed=np.zeros(n, dtype=np.bool_))
 
 
-def clusters_of(
-    problem: DenseProblem, labels: NDArray[np.int64], terms: SparseTerms = NO_TERMS
-) -> FeatureClusterState:
+def clusters_of(problem: DenseProblem, labels: NDArray[np.int64]) -> FeatureClusterState:
     """State of the clusters of labels 0..K-1, with their sums and spare slots."""
     sums = problem.sums(labels, int(labels.max()) + 1)
     mass = np.bincount(labels, weights=problem.magnitudes)
-    state = with_spare_slots(clusters_from_sums(problem, labels, sums, np.bincount(labels), mass))
-    return state._replace(sparse=sparse_state(terms, labels, len(state.sizes)))
+    return with_spare_slots(clusters_from_sums(problem, labels, sums, np.bincount(labels), mass))
 
 
 def clusters_from_sums(
@@ -94,7 +82,6 @@ def clusters_from_sums(
         close=np.zeros(problem.n),
         unused=np.arange(slots)[::-1].copy(),
         counts=np.zeros(2, dtype=np.int64),
-        sparse=sparse_state(NO_TERMS, labels, slots),
     )
 
 
@@ -166,18 +153,19 @@ def outweighs_rest(clusters: FeatureClusterState, i: int) -> bool:
 
 
 @inlined
-def move_if_clear(rows: ExtendedRows, clusters: FeatureClusterState, i: int, gain: float, to: int) -> bool:
+def move_if_clear(
+    rows: ExtendedRows, clusters: FeatureClusterState, i: int, gain: float, to: int, tolerance: float
+) -> bool:
     """Move item i to a cluster (-1: a new one) if that clearly has a gain. Returns whether it moved.
 
     A gain is clear if it counts however large the terms of the costs are, by the inequality of Cauchy and
-    Schwarz. Smaller ones are close calls, which `close_call_pass` decides.
+    Schwarz; `tolerance` is that of the costs along edges. Smaller ones are close calls, which
+    `close_call_pass` decides.
     """
     home = clusters.labels[i]
     clusters.evaluated[i] = clusters.counts[CLOCK]
     masses = clusters.mass[home] + (clusters.mass[to] if to >= 0 else 0.0)
-    limit = GAIN_TOLERANCE * clusters.magnitudes[i] * masses
-    if clusters.sparse.clear.shape[0] > 0:
-        limit += clusters.sparse.clear[i]
+    limit = GAIN_TOLERANCE * clusters.magnitudes[i] * masses + tolerance
     if gain > limit:
         return move(rows, clusters, i, to)
     clusters.close[i] = max(gain + (limit if outweighs_rest(clusters, i) else 0.0), 0.0)
@@ -200,7 +188,6 @@ def move(rows: ExtendedRows, clusters: FeatureClusterState, i: int, to: int) -> 
         clusters.sums[to] = 0.0
         add_row(rows, to, clusters.sums[to])
     add_row(rows, i, clusters.sums[to])
-    move_groups(clusters.sparse, i, home, to)
     clusters.labels[i] = to
     clusters.close[i] = 0.0
     clusters.sizes[to] += 1
@@ -261,12 +248,10 @@ def subtract_row(rows: ExtendedRows, i: int, out: Floats) -> None:
 
 @kernel
 def stay_costs(rows: ExtendedRows, clusters: FeatureClusterState, items: Ints, stay: Floats) -> None:
-    """stay[i] = cost of item i to the other items of its cluster, for the given items."""
+    """stay[i] = cost of item i to the other items of its cluster by features, for the given items."""
     query = np.empty(rows.signature.shape[0])
     for i in items:
         stay[i] = 0.0
-        home = clusters.labels[i]
-        if clusters.sizes[home] > 1:
+        if clusters.sizes[clusters.labels[i]] > 1:
             query_of_item(rows, i, query)
             stay[i] = stay_cost(rows, clusters, i, query)
-            stay[i] += edge_cost_to_cluster(clusters.sparse, clusters.labels, i, home)

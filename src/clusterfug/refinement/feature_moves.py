@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.execution import threads
-from clusterfug.execution.jit import inlined, kernel
+from clusterfug.execution.jit import kernel
 from clusterfug.neighbours.exact import Neighbours
 from clusterfug.problems.cost_kernels import (
     ExtendedRows,
@@ -56,14 +56,17 @@ from clusterfug.refinement.feature_clusters import (
     sum_members,
 )
 from clusterfug.refinement.sparse_costs import (
+    NO_SPARSE,
     NO_TERMS,
+    SparseState,
     SparseTerms,
-    edge_cost,
-    edge_magnitudes,
     edges_changed,
     gather_edges,
+    gather_magnitudes,
     is_open,
+    move_groups,
     release_edges,
+    sparse_state,
 )
 from clusterfug.result import compact
 
@@ -95,14 +98,14 @@ def first_feature_moves(
         return np.arange(n)
     # Mutually best partners have the same cost: the costs of the following partners break the tie.
     order = np.lexsort(-keys.T[::-1]) if rng is None else rng.permutation(n)
-    clusters = singleton_clusters(problem, terms)
+    clusters, sparse = singleton_clusters(problem), sparse_state(terms, np.arange(n), n)
     ids = np.where(neighbours.costs > 0, neighbours.ids, np.arange(n)[:, None])
     step = max(1, _WORK_PER_CALL // ((N_NEIGHBOURS + _mean_degree(terms)) * problem.d))
     for _ in range(_MAX_FIRST_PASSES):
         moved = 0
         for start in range(0, n, step):
             threads.check_stop()
-            moved += neighbour_pass(problem.rows, clusters, ids, order[start : start + step])
+            moved += neighbour_pass(problem.rows, clusters, sparse, ids, order[start : start + step])
         if moved < _MIN_MOVED_SHARE * n:
             break
     return compact(clusters.labels)
@@ -118,12 +121,13 @@ def feature_moves(
     for _ in range(_MAX_ROUNDS):
         if budget.over():
             break
-        clusters, lists = clusters_of(problem, labels, terms), empty_candidate_lists(problem.n)
-        all_items = np.arange(problem.n)
-        update_stay_costs(problem, clusters, lists, all_items)
+        clusters, lists = clusters_of(problem, labels), empty_candidate_lists(problem.n)
+        sparse = sparse_state(terms, labels, len(clusters.sizes))
+        all_items, slots = np.arange(problem.n), np.flatnonzero(clusters.sizes)
+        update_stay_costs(problem, clusters, lists, all_items, sparse)
         if problem.may_attract:
-            score_clusters(problem, clusters, lists, all_items, np.flatnonzero(clusters.sizes))
-        move_optimal = move_rounds(problem, clusters, lists, budget)
+            score_clusters(problem, clusters, lists, all_items, slots, sparse=sparse)
+        move_optimal = move_rounds(problem, clusters, lists, budget, sparse=sparse)
         labels = compact(clusters.labels)
         if move_optimal:
             return labels, True
@@ -139,6 +143,7 @@ def move_rounds(
     budget: Budget,
     elsewhere: Floats | None = None,
     hidden_clusters: bool = False,
+    sparse: SparseState = NO_SPARSE,
 ) -> bool:
     """Alternate moves to listed clusters and scoring of the clusters that changed, until no item gains.
 
@@ -153,7 +158,7 @@ def move_rounds(
     for _ in range(_MAX_ROUNDS):
         if budget.over():
             break
-        unclear = apply_listed_moves(problem, clusters, lists, only_clear=elsewhere is not None)
+        unclear = apply_listed_moves(problem, clusters, lists, elsewhere is not None, sparse)
         if clusters.counts[CLOCK] == lists.scored[0]:  # no item moved
             if hidden_clusters:
                 return not len(unclear)
@@ -162,11 +167,12 @@ def move_rounds(
             ]
             if len(short):
                 lists.length[short], lists.bar[short] = 0, -np.inf
-                score_clusters(problem, clusters, lists, short, np.flatnonzero(clusters.sizes))
+                slots = np.flatnonzero(clusters.sizes)
+                score_clusters(problem, clusters, lists, short, slots, sparse=sparse)
                 continue
-            moved = move_to_best(problem, clusters, unclear, budget)
+            moved = move_to_best(problem, clusters, unclear, budget, sparse)
             if not moved and elsewhere is None:
-                moved = move_close_calls(problem, clusters, budget)
+                moved = move_close_calls(problem, clusters, budget, sparse)
             if not moved:
                 return not budget.over()
         if clusters.counts[UNUSED] == 0:
@@ -174,30 +180,34 @@ def move_rounds(
         changed = clusters.changed > lists.scored[0]
         slots = np.flatnonzero(changed & (clusters.sizes > 0))
         recompute_sums(problem, clusters, slots, elsewhere)
-        update_stay_costs(problem, clusters, lists, np.flatnonzero(changed[clusters.labels]))
+        update_stay_costs(problem, clusters, lists, np.flatnonzero(changed[clusters.labels]), sparse)
         drop_changed(lists, changed)
         if problem.may_attract:
-            score_clusters(problem, clusters, lists, all_items, slots)
+            score_clusters(problem, clusters, lists, all_items, slots, sparse=sparse)
         lists.scored[0] = clusters.counts[CLOCK]
     return False
 
 
 def apply_listed_moves(
-    problem: DenseProblem, clusters: FeatureClusterState, lists: CandidateLists, only_clear: bool
+    problem: DenseProblem,
+    clusters: FeatureClusterState,
+    lists: CandidateLists,
+    only_clear: bool,
+    sparse: SparseState = NO_SPARSE,
 ) -> NDArray[np.int64]:
     """Move items to listed clusters, those with the largest possible gain first.
 
     Returns the items for which a cluster that is not listed may be better; with `only_clear`, clearly
     better.
     """
-    n, degree = problem.n, _mean_degree(clusters.sparse)
+    n, degree = problem.n, _mean_degree(sparse)
     step = max(1, _WORK_PER_CALL // ((lists.ids.shape[1] + degree) * problem.d))
     gain, minimum = max_gains(lists), (gain_tolerances if only_clear else least_gains)(clusters)
     unclear = np.flatnonzero(lists.bar - lists.stay > minimum)
     may_gain = gain > minimum
     clusters.evaluated[may_gain] = -1
-    if degree:
-        has_edges = np.diff(clusters.sparse.starts) > 0
+    if sparse.has_edges:
+        has_edges = np.diff(sparse.starts) > 0
         clusters.close[~has_edges] = 0.0  # others are evaluated when a cluster next to them has changed
         items = np.flatnonzero(may_gain | has_edges)
     else:
@@ -207,7 +217,7 @@ def apply_listed_moves(
     for _ in range(_MAX_PASSES):
         moved = 0
         for start in range(0, len(items), step):
-            moved += candidate_pass(problem.rows, clusters, lists, items[start : start + step])
+            moved += candidate_pass(problem.rows, clusters, sparse, lists, items[start : start + step])
         if moved < _MIN_MOVED_SHARE * n:
             break
         # From now on all items, in increasing order of their cost to their own cluster.
@@ -221,7 +231,11 @@ def _mean_degree(terms: Any) -> int:
 
 
 def move_to_best(
-    problem: DenseProblem, clusters: FeatureClusterState, items: NDArray[np.int64], budget: Budget
+    problem: DenseProblem,
+    clusters: FeatureClusterState,
+    items: NDArray[np.int64],
+    budget: Budget,
+    sparse: SparseState = NO_SPARSE,
 ) -> int:
     """Move items to the best of all clusters, scored exactly. Returns the number of moves."""
     step = max(1, _WORK_PER_CALL // (len(clusters.sizes) * problem.d))
@@ -229,11 +243,13 @@ def move_to_best(
     for start in range(0, len(items), step):
         if budget.over():
             break
-        moved += full_pass(problem.rows, clusters, items[start : start + step])
+        moved += full_pass(problem.rows, clusters, sparse, items[start : start + step])
     return moved
 
 
-def move_close_calls(problem: DenseProblem, clusters: FeatureClusterState, budget: Budget) -> int:
+def move_close_calls(
+    problem: DenseProblem, clusters: FeatureClusterState, budget: Budget, sparse: SparseState
+) -> int:
     """Decide the close calls among the evaluated moves. Returns the number of moves."""
     items = np.flatnonzero(clusters.close > negligible_gains(problem, clusters))
     if not len(items):
@@ -245,7 +261,8 @@ def move_close_calls(problem: DenseProblem, clusters: FeatureClusterState, budge
         if budget.over():
             break
         part = items[start : start + step]
-        moved += close_call_pass(problem.rows, clusters, part, problem.item_terms(part), totals)
+        terms = problem.item_terms(part)
+        moved += close_call_pass(problem.rows, clusters, sparse, part, terms, totals)
     return moved
 
 
@@ -264,11 +281,14 @@ def negligible_gains(problem: DenseProblem, clusters: FeatureClusterState) -> ND
 
 
 @kernel
-def neighbour_pass(rows: ExtendedRows, clusters: FeatureClusterState, ids: Ints, items: Ints) -> int:
+def neighbour_pass(
+    rows: ExtendedRows, clusters: FeatureClusterState, sparse: SparseState, ids: Ints, items: Ints
+) -> int:
     """Move items sequentially to the best cluster of their neighbours. Returns the number of moves."""
     query = np.empty(rows.signature.shape[0])
     candidates = np.empty(ids.shape[1], dtype=np.int64)
-    sparse = clusters.sparse
+    has_edges, has_groups = sparse.starts.shape[0] > 1, sparse.n_groups > 0
+    edge_costs, adjacent_slots = sparse.cost, sparse.adjacent
     moved = 0
     for i in items:
         home = clusters.labels[i]
@@ -280,51 +300,41 @@ def neighbour_pass(rows: ExtendedRows, clusters: FeatureClusterState, ids: Ints,
             if slot != home and slot not in candidates[:count]:
                 candidates[count] = slot
                 count += 1
-        outdated = outdated or edges_changed(
-            sparse, clusters.labels, clusters.changed, i, clusters.evaluated[i]
-        )
+        if has_edges and not outdated:
+            outdated = edges_changed(sparse, clusters.labels, clusters.changed, i, clusters.evaluated[i])
         if not outdated:
             continue
         query_of_item(rows, i, query)
-        adjacent = gather_edges(sparse, clusters.labels, i)
-        stay = stay_cost(rows, clusters, i, query) + edge_cost(sparse, adjacent, home)
+        adjacent = gather_edges(sparse, clusters.labels, i) if has_edges else 0
+        stay = stay_cost(rows, clusters, i, query) + (edge_costs[home] if adjacent > 0 else 0.0)
         best = 0.0
         to = -1
-        for slot in candidates[:count]:
-            cost = cost_to_cluster(rows, clusters, query, slot) + edge_cost(sparse, adjacent, slot)
-            if cost > best and is_open(sparse, i, slot):
+        for t in range(count + adjacent):
+            slot = candidates[t] if t < count else adjacent_slots[t - count]
+            extra = edge_costs[slot] if adjacent > 0 else 0.0
+            if slot == home or extra == -np.inf:
+                continue
+            cost = cost_to_cluster(rows, clusters, query, slot) + extra
+            if cost > best and not (has_groups and not is_open(sparse, i, slot)):
                 best = cost
                 to = slot
-        best, to = best_adjacent(rows, clusters, i, query, adjacent, best, to)
-        release_edges(sparse, adjacent)
-        moved += move_if_clear(rows, clusters, i, best - stay, to)
+        if has_edges:
+            release_edges(sparse, adjacent)
+        tolerance = sparse.clear[i] if has_edges else 0.0
+        if move_if_clear(rows, clusters, i, best - stay, to, tolerance):
+            moved += 1
+            if has_groups:
+                move_groups(sparse, i, home, clusters.labels[i])
     return moved
-
-
-@inlined
-def best_adjacent(
-    rows: ExtendedRows,
-    clusters: FeatureClusterState,
-    i: int,
-    query: Floats,
-    adjacent: int,
-    best: float,
-    to: int,
-) -> tuple[float, int]:
-    """The best cost found so far and its cluster, or those of a better one to which item i has an edge."""
-    sparse = clusters.sparse
-    for slot in sparse.adjacent[:adjacent]:
-        if slot != clusters.labels[i] and sparse.cost[slot] > -np.inf:
-            cost = cost_to_cluster(rows, clusters, query, slot) + sparse.cost[slot]
-            if (cost > best or (cost == best and to > slot)) and is_open(sparse, i, slot):
-                best = cost
-                to = slot
-    return best, to
 
 
 @kernel
 def candidate_pass(
-    rows: ExtendedRows, clusters: FeatureClusterState, lists: CandidateLists, items: Ints
+    rows: ExtendedRows,
+    clusters: FeatureClusterState,
+    sparse: SparseState,
+    lists: CandidateLists,
+    items: Ints,
 ) -> int:
     """Move items, one after the other, to the best of their listed clusters. Returns the number of moves.
 
@@ -333,68 +343,88 @@ def candidate_pass(
     """
     query = np.empty(rows.signature.shape[0])
     scored = lists.scored[0]
-    sparse = clusters.sparse
+    has_edges, has_groups = sparse.starts.shape[0] > 1, sparse.n_groups > 0
+    edge_costs, adjacent_slots = sparse.cost, sparse.adjacent
     moved = 0
     for i in items:
         home = clusters.labels[i]
         outdated = clusters.changed[home] > clusters.evaluated[i] or clusters.evaluated[i] < 0
         for at in range(lists.length[i]):
             outdated = outdated or clusters.changed[lists.ids[i, at]] > clusters.evaluated[i]
-        outdated = outdated or edges_changed(
-            sparse, clusters.labels, clusters.changed, i, clusters.evaluated[i]
-        )
+        if has_edges and not outdated:
+            outdated = edges_changed(sparse, clusters.labels, clusters.changed, i, clusters.evaluated[i])
         if not outdated:
             continue
         query_of_item(rows, i, query)
-        adjacent = gather_edges(sparse, clusters.labels, i)
+        adjacent = gather_edges(sparse, clusters.labels, i) if has_edges else 0
         stay = lists.stay[i]
         if clusters.changed[home] > scored:
-            stay = stay_cost(rows, clusters, i, query) + edge_cost(sparse, adjacent, home)
+            stay = stay_cost(rows, clusters, i, query) + (edge_costs[home] if adjacent > 0 else 0.0)
         best = 0.0
         to = -1
-        for at in range(lists.length[i]):
-            slot = lists.ids[i, at]
+        listed = lists.length[i]
+        for t in range(listed + adjacent):
+            slot = lists.ids[i, t] if t < listed else adjacent_slots[t - listed]
             if slot == home or clusters.sizes[slot] == 0:
                 continue
-            extra = edge_cost(sparse, adjacent, slot)
-            if clusters.changed[slot] <= scored and not lists.costs[i, at] + extra > max(best, stay):
+            extra = edge_costs[slot] if adjacent > 0 else 0.0
+            is_bounded = t < listed and clusters.changed[slot] <= scored
+            if is_bounded and not lists.costs[i, t] + extra > max(best, stay):
                 continue
             cost = cost_to_cluster(rows, clusters, query, slot) + extra
-            if cost > best and is_open(sparse, i, slot):
+            if cost > best and not (has_groups and not is_open(sparse, i, slot)):
                 best = cost
                 to = slot
-        best, to = best_adjacent(rows, clusters, i, query, adjacent, best, to)
-        release_edges(sparse, adjacent)
-        moved += move_if_clear(rows, clusters, i, best - stay, to)
+        if has_edges:
+            release_edges(sparse, adjacent)
+        tolerance = sparse.clear[i] if has_edges else 0.0
+        if move_if_clear(rows, clusters, i, best - stay, to, tolerance):
+            moved += 1
+            if has_groups:
+                move_groups(sparse, i, home, clusters.labels[i])
     return moved
 
 
 @kernel
-def full_pass(rows: ExtendedRows, clusters: FeatureClusterState, items: Ints) -> int:
+def full_pass(rows: ExtendedRows, clusters: FeatureClusterState, sparse: SparseState, items: Ints) -> int:
     """Move items, one after the other, to the best of all clusters. Returns the number of moves."""
     query = np.empty(rows.signature.shape[0])
-    sparse = clusters.sparse
+    has_edges, has_groups = sparse.starts.shape[0] > 1, sparse.n_groups > 0
+    edge_costs = sparse.cost
     moved = 0
     for i in items:
+        home = clusters.labels[i]
         query_of_item(rows, i, query)
-        adjacent = gather_edges(sparse, clusters.labels, i)
-        stay = stay_cost(rows, clusters, i, query) + edge_cost(sparse, adjacent, clusters.labels[i])
+        adjacent = gather_edges(sparse, clusters.labels, i) if has_edges else 0
+        stay = stay_cost(rows, clusters, i, query) + (edge_costs[home] if adjacent > 0 else 0.0)
         best = 0.0
         to = -1
         for slot in range(clusters.sizes.shape[0]):
-            if slot != clusters.labels[i] and clusters.sizes[slot] > 0:
-                cost = cost_to_cluster(rows, clusters, query, slot) + edge_cost(sparse, adjacent, slot)
-                if cost > best and is_open(sparse, i, slot):
+            if slot != home and clusters.sizes[slot] > 0:
+                cost = cost_to_cluster(rows, clusters, query, slot) + (
+                    edge_costs[slot] if adjacent > 0 else 0.0
+                )
+                if cost > best and not (has_groups and not is_open(sparse, i, slot)):
                     best = cost
                     to = slot
-        release_edges(sparse, adjacent)
-        moved += move_if_clear(rows, clusters, i, best - stay, to)
+        if has_edges:
+            release_edges(sparse, adjacent)
+        tolerance = sparse.clear[i] if has_edges else 0.0
+        if move_if_clear(rows, clusters, i, best - stay, to, tolerance):
+            moved += 1
+            if has_groups:
+                move_groups(sparse, i, home, clusters.labels[i])
     return moved
 
 
 @kernel
 def close_call_pass(
-    rows: ExtendedRows, clusters: FeatureClusterState, items: Ints, terms: Floats, totals: Floats
+    rows: ExtendedRows,
+    clusters: FeatureClusterState,
+    sparse: SparseState,
+    items: Ints,
+    terms: Floats,
+    totals: Floats,
 ) -> int:
     """Make the moves of some items whose gains count. Returns the number of moves.
 
@@ -402,7 +432,8 @@ def close_call_pass(
     """
     query = np.empty(rows.signature.shape[0])
     rest, rest_terms = np.empty(query.shape[0]), np.empty(query.shape[0])
-    sparse = clusters.sparse
+    has_edges, has_groups = sparse.starts.shape[0] > 1, sparse.n_groups > 0
+    edge_costs = sparse.cost
     moved = 0
     for t in range(items.shape[0]):
         i = items[t]
@@ -415,28 +446,33 @@ def close_call_pass(
         hidden = MIN_REST_SHARE * term_magnitude(rows, terms[t], terms[t]) > magnitude
         if hidden and sum_members(rows, clusters, home, i, rest):
             stay = cost_to_row(rows, query, rest)
-        adjacent = gather_edges(sparse, clusters.labels, i)
-        edge_magnitudes(sparse, clusters.labels, i, 1.0)
-        stay += edge_cost(sparse, adjacent, home)
-        magnitude += sparse.magnitude[home] if adjacent > 0 else 0.0
+        adjacent = 0
+        if has_edges:
+            adjacent = gather_edges(sparse, clusters.labels, i)
+            gather_magnitudes(sparse, clusters.labels, i)
+            stay += sparse.cost[home]
+            magnitude += sparse.magnitude[home]
         best, to = 0.0, home
         if clusters.sizes[home] > 1 and -stay > GAIN_TOLERANCE * magnitude:
             best, to = -stay, -1
         for slot in range(clusters.sizes.shape[0]):
             if slot == home or clusters.sizes[slot] == 0:
                 continue
-            cost = cost_to_cluster(rows, clusters, query, slot) + edge_cost(sparse, adjacent, slot)
+            cost = cost_to_cluster(rows, clusters, query, slot) + (
+                edge_costs[slot] if adjacent > 0 else 0.0
+            )
             gain = cost - stay
-            if gain > best and is_open(sparse, i, slot):
+            if gain > best and not (has_groups and not is_open(sparse, i, slot)):
                 others = term_magnitude(rows, terms[t], totals[slot])
-                others += sparse.magnitude[slot] if adjacent > 0 else 0.0
+                if has_edges:
+                    others += sparse.magnitude[slot]
                 if gain > GAIN_TOLERANCE * (magnitude + others):
                     best, to = gain, slot
-        release_edges(sparse, adjacent)
-        if adjacent > 0:
-            for at in range(sparse.starts[i], sparse.starts[i + 1]):
-                sparse.magnitude[clusters.labels[sparse.ends[at]]] = 0.0
+        if has_edges:
+            release_edges(sparse, adjacent)
         if to != home and move(rows, clusters, i, to):
             totals[clusters.labels[i]] += terms[t]
             moved += 1
+            if has_groups:
+                move_groups(sparse, i, home, clusters.labels[i])
     return moved

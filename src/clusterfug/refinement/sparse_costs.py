@@ -48,9 +48,13 @@ class SparseState(NamedTuple):
     n_groups: int
     keys: Ints  # hash table with open addressing: slot * n_groups + group for the groups of each cluster
     cost: Floats  # (slots,) cost of the item that is evaluated along its edges; 0 between items
-    magnitude: Floats  # (slots,) the same of absolute costs, where they are needed
+    magnitude: Floats  # (slots,) the same of absolute costs, where they are needed; 0 between items
     is_adjacent: Ints  # (slots,) whether the item has an edge to the cluster; False between items
     adjacent: Ints  # (slots,) the clusters to which it has one, first
+
+    @property
+    def has_edges(self) -> bool:
+        return len(self.starts) > 1
 
 
 def sparse_state(terms: SparseTerms, labels: NDArray[np.int64], slots: int) -> SparseState:
@@ -75,14 +79,13 @@ def sparse_state(terms: SparseTerms, labels: NDArray[np.int64], slots: int) -> S
 def gather_edges(state: SparseState, labels: Ints, i: int) -> int:
     """Add up the costs of item i along its edges to each cluster. Returns the number of clusters."""
     count = 0
-    if state.starts.shape[0] > 1:
-        for at in range(state.starts[i], state.starts[i + 1]):
-            slot = labels[state.ends[at]]
-            if not state.is_adjacent[slot]:
-                state.is_adjacent[slot] = True
-                state.adjacent[count] = slot
-                count += 1
-            state.cost[slot] += state.costs[at]
+    for at in range(state.starts[i], state.starts[i + 1]):
+        slot = labels[state.ends[at]]
+        if not state.is_adjacent[slot]:
+            state.is_adjacent[slot] = True
+            state.adjacent[count] = slot
+            count += 1
+        state.cost[slot] += state.costs[at]
     return count
 
 
@@ -91,43 +94,33 @@ def release_edges(state: SparseState, count: int) -> None:
     """Forget the costs that were added up for an item."""
     for slot in state.adjacent[:count]:
         state.is_adjacent[slot] = False
-        state.cost[slot] = 0.0
-
-
-@inlined
-def edge_cost(state: SparseState, count: int, slot: int) -> float:
-    """Cost along edges of the item that is evaluated, which has edges to `count` clusters, to a cluster."""
-    return state.cost[slot] if count > 0 else 0.0
+        state.cost[slot] = state.magnitude[slot] = 0.0
 
 
 @inlined
 def edges_changed(state: SparseState, labels: Ints, changed: Ints, i: int, since: int) -> bool:
     """Whether a cluster to which item i has an edge has changed since a time."""
-    if state.starts.shape[0] > 1:
-        for at in range(state.starts[i], state.starts[i + 1]):
-            if changed[labels[state.ends[at]]] > since:
-                return True
+    for at in range(state.starts[i], state.starts[i + 1]):
+        if changed[labels[state.ends[at]]] > since:
+            return True
     return False
 
 
 @kernel
-def edge_magnitudes(state: SparseState, labels: Ints, i: int, sign: float) -> None:
-    """Add sign times the absolute finite costs of item i along its edges to `magnitude` of each cluster."""
-    if state.starts.shape[0] > 1:
-        for at in range(state.starts[i], state.starts[i + 1]):
-            if state.costs[at] > -np.inf:
-                state.magnitude[labels[state.ends[at]]] += sign * abs(state.costs[at])
+def gather_magnitudes(state: SparseState, labels: Ints, i: int) -> None:
+    """Add up the absolute finite costs of item i along its edges to each cluster."""
+    for at in range(state.starts[i], state.starts[i + 1]):
+        if state.costs[at] > -np.inf:
+            state.magnitude[labels[state.ends[at]]] += abs(state.costs[at])
 
 
 @kernel
-def edge_cost_to_cluster(state: SparseState, labels: Ints, i: int, slot: int) -> float:
-    """Cost of item i to a cluster along its edges."""
-    total = 0.0
-    if state.starts.shape[0] > 1:
+def add_edge_costs_to_own(state: SparseState, labels: Ints, items: Ints, stay: Floats) -> None:
+    """stay[i] += cost of item i to the other items of its cluster along its edges, for the given items."""
+    for i in items:
         for at in range(state.starts[i], state.starts[i + 1]):
-            if labels[state.ends[at]] == slot:
-                total += state.costs[at]
-    return total
+            if labels[state.ends[at]] == labels[i]:
+                stay[i] += state.costs[at]
 
 
 # The groups of each cluster, in a hash table with linear probing; removal closes the gap.
@@ -136,10 +129,9 @@ def edge_cost_to_cluster(state: SparseState, labels: Ints, i: int, slot: int) ->
 @inlined
 def is_open(state: SparseState, i: int, slot: int) -> bool:
     """Whether a cluster has no group in common with item i."""
-    if state.group_starts.shape[0] > 1:
-        for at in range(state.group_starts[i], state.group_starts[i + 1]):
-            if state.keys[position_of(state, slot * state.n_groups + state.groups[at])] >= 0:
-                return False
+    for at in range(state.group_starts[i], state.group_starts[i + 1]):
+        if state.keys[position_of(state, slot * state.n_groups + state.groups[at])] >= 0:
+            return False
     return True
 
 
@@ -179,11 +171,10 @@ def remove_key(state: SparseState, key: int) -> None:
 @inlined
 def move_groups(state: SparseState, i: int, home: int, to: int) -> None:
     """Move the groups of item i from one cluster to another."""
-    if state.group_starts.shape[0] > 1:
-        for at in range(state.group_starts[i], state.group_starts[i + 1]):
-            remove_key(state, home * state.n_groups + state.groups[at])
-            key = to * state.n_groups + state.groups[at]
-            state.keys[position_of(state, key)] = key
+    for at in range(state.group_starts[i], state.group_starts[i + 1]):
+        remove_key(state, home * state.n_groups + state.groups[at])
+        key = to * state.n_groups + state.groups[at]
+        state.keys[position_of(state, key)] = key
 
 
 @kernel
@@ -193,3 +184,7 @@ def add_groups_of_items(state: SparseState, labels: Ints) -> None:
         for at in range(state.group_starts[i], state.group_starts[i + 1]):
             key = labels[i] * state.n_groups + state.groups[at]
             state.keys[position_of(state, key)] = key
+
+
+#: That of problems without edges and groups.
+NO_SPARSE = sparse_state(NO_TERMS, np.empty(0, dtype=np.int64), 0)
