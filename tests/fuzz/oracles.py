@@ -43,6 +43,7 @@ class Exact:
             np.fill_diagonal(matrix, 0)
         self.costs, self.terms = costs, terms
         self.n = len(costs)
+        self.apart = np.zeros((self.n, self.n), dtype=bool)  # pairs that must be apart
         self.tiny = TINY
         self.share = _EPSILON * (
             self.n + width + 16
@@ -74,8 +75,22 @@ class Exact:
     def subset(self, items):
         at = np.ix_(items, items)
         part = Exact(self.costs[at].copy(), self.terms[at].copy(), 1)
-        part.tiny = self.tiny
+        part.tiny, part.apart = self.tiny, self.apart[at]
         return part
+
+    def plus(self, other):
+        """The problem whose costs are the sums of those of two problems."""
+        both = Exact(self.costs + other.costs, self.terms + other.terms, 1)
+        both.share = max(self.share, other.share)
+        return both
+
+    def contracted(self, groups, apart):
+        """The problem of groups 0..K-1 of items; `apart` are the items that must be apart."""
+        member = np.eye(groups.max() + 1, dtype=np.longdouble)[groups]
+        nodes = Exact(member.T @ self.costs @ member, member.T @ self.terms @ member, 1)
+        nodes.apart = member.T @ apart @ member > 0
+        nodes.share, nodes.tiny, nodes.extra = self.share, self.n * self.tiny, self.extra
+        return nodes
 
     def rounding(self, pairs):
         """Room for rounding of a sum of the costs of some pairs."""
@@ -92,12 +107,14 @@ class Exact:
         return float(self.costs[cut].sum() / 2), self.rounding(cut)
 
     def optimum(self):
-        """The best clustering of at most MAX_ENUMERATED items."""
+        """The best feasible clustering of at most MAX_ENUMERATED items."""
         if self.n == 1:
             return np.zeros(1, dtype=int)
         i, j = np.triu_indices(self.n, 1)
         partitions = all_partitions(self.n)
         cut = partitions[:, i] != partitions[:, j]
+        feasible = cut[:, self.apart[i, j]].all(axis=1)
+        partitions, cut = partitions[feasible], cut[feasible]
         return partitions[(cut @ self.costs[i, j]).argmin()]
 
     def doubtful(self, *clusterings):
@@ -111,12 +128,14 @@ class Exact:
         """No single move (no join of two clusters) gains more than rounding, if that is claimed."""
         member = np.unique(labels)[:, None] == labels
         member = member.T.astype(np.longdouble)
+        barred = self.apart @ member > 0
         if moves:
             gain, size = self.costs @ member, self.terms @ member
             at = np.arange(self.n), member.argmax(axis=1)
             stay, of_stay = gain[at].copy(), size[at].copy()
             gain[at], size[at] = 0, 0  # alone
             gain, size = gain - stay[:, None], size + of_stay[:, None]
+            gain[barred] = 0
             check(
                 np.all(gain <= GAIN_SHARE * size + self.n * self.tiny),
                 f"move_optimal, but a move gains {gain.max():.3g}",
@@ -124,6 +143,7 @@ class Exact:
         if joins:
             gain, size = member.T @ self.costs @ member, member.T @ self.terms @ member
             np.fill_diagonal(gain, 0)
+            gain[member.T @ barred > 0] = 0
             check(
                 np.all(gain <= GAIN_SHARE * size + self.n * self.tiny),
                 f"join_optimal, but a join gains {gain.max():.3g}",

@@ -1,6 +1,5 @@
 """Known classes: numbers as in any label file, or names in .csv and .txt files."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 
 from clusterfug.io import files, text
 from clusterfug.io.labels import read_labels, whole_numbers
+from clusterfug.io.rows import read_fields
 
 
 def read_classes(path: Path) -> NDArray[np.int64]:
@@ -36,7 +36,7 @@ def numbered(names: list[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
 
 def _read_names(path: Path) -> list[str]:
     """Return the column `label`, or the only one, without its heading."""
-    rows = _read_rows(path)
+    rows = read_fields(path)
     while rows and not any(rows[-1]):
         rows.pop()
     first = rows[0] if rows else [""]
@@ -52,13 +52,3 @@ def _read_names(path: Path) -> list[str]:
     if not names:
         raise ValueError(f"{path} holds no labels")
     return names
-
-
-def _read_rows(path: Path) -> list[list[str]]:
-    with text.opened(path, newline="") as file:
-        if path.suffix.lower() == ".txt":
-            return [[line.strip()] for line in file]
-        try:
-            return [[field.strip() for field in row] for row in csv.reader(file)]
-        except csv.Error as error:
-            raise ValueError(f"{path} is broken: {error}") from error

@@ -14,10 +14,7 @@ Graphs are also in arrays (.npz) and in the text format MULTICUT of `text.py`.
 """
 
 import re
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +23,7 @@ from numpy.typing import NDArray
 
 from clusterfug import checks
 from clusterfug.io import files, text
-from clusterfug.io.broken import broken_is_named
+from clusterfug.io.rows import Rows
 from clusterfug.problems.graph import GraphProblem
 
 METIS_ENDINGS = (".graph", ".metis")
@@ -87,104 +84,40 @@ def _read_text(path: Path, ending: str) -> GraphFile:
         raise ValueError(f"{path} holds features, not a graph")
     if header == text.GRAPH:
         return _read_multicut(path)
-    if ending == ".gr" or _PACE_HEADER.fullmatch(_Rows(path, "c").first()[1]):
+    if ending == ".gr" or _PACE_HEADER.fullmatch(Rows(path, "c").first()[1]):
         return _read_pace(path)
     return _read_metis(path) if ending in METIS_ENDINGS else _read_edge_list(path)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The lines of a text file after the first `skip`, without comments: one row of numbers each."""
+def _graph_of_rows(
+    rows: Rows,
+    table: NDArray[np.float64],
+    first: int,
+    last: int,
+    line: Callable[[Any], int] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return edges, with nodes counted from 0, and weights from rows of two nodes and perhaps a weight.
 
-    path: Path
-    comments: str  # the characters with which a comment may begin
-    advice: str = ""  # what a row is, for errors
-    skip: int = 0
-    delimiter: str | None = None
-    prefix: str = ""  # rows may begin with it
-    blank: bool = False  # whether a blank line is a row, of no numbers
-
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        """Yield the number of the line and the text of every row."""
-        with text.opened(self.path) as file:
-            for at, line in enumerate(file, start=1):
-                row = line.strip()
-                if at > self.skip and (row[0] not in self.comments if row else self.blank):
-                    yield at, row.removeprefix(self.prefix)
-
-    def first(self) -> tuple[int, str]:
-        return next(iter(self), (1, ""))
-
-    def line(self, row: int) -> int:
-        """Return the number of the line of a row, counted from 0."""
-        return next(islice(self, row, None), (0, ""))[0]
-
-    def fault(self, line: int, what: str) -> ValueError:
-        return ValueError(f"{self.path}, line {line}: {what}")
-
-    def table(self, d: int) -> NDArray[np.float64]:
-        """Return the numbers of all rows, d in each."""
-        return self._parsed((row for _, row in self), d).reshape(-1, d)
-
-    def numbers(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the numbers of all rows one after the other, and how many are in each row."""
-        lengths: list[int] = []
-
-        def fields() -> Iterator[str]:
-            for _, row in self:
-                found = row.split()
-                lengths.append(len(found))
-                yield from found
-
-        return self._parsed(fields()).ravel(), np.array(lengths, dtype=np.int64)
-
-    def _parsed(self, lines: Iterable[str], d: int | None = None) -> NDArray[np.float64]:
-        """Return a table read by NumPy's parser; if it fails, the rows are read again to name the line."""
-        try:
-            with broken_is_named(self.path), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # no numbers: a graph without edges
-                table = np.loadtxt(lines, delimiter=self.delimiter, comments=None, ndmin=2)
-                if table.size and d not in (None, table.shape[1]):
-                    raise ValueError("rows of another length")
-                return table
-        except ValueError as error:
-            raise next(self._faults(d), error) from None
-
-    def _faults(self, d: int | None) -> Iterator[ValueError]:
-        """Yield what is wrong with rows, if they should be of d numbers."""
-        for at, row in self:
-            fields = [field.strip() for field in row.split(self.delimiter)]
-            for field in fields:
-                if not (field.isascii() and text.is_number(field)):
-                    yield self.fault(at, f"{field[:40]!r} is not a number: {self.advice}")
-            if d is not None and len(fields) != d:
-                yield self.fault(at, f"{len(fields)} numbers where {d} are expected: {self.advice}")
-
-    def graph(
-        self, table: NDArray[np.float64], first: int, last: int, line: Callable[[Any], int] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return edges, with nodes counted from 0, and weights from rows of two nodes and perhaps a weight.
-
-        In the file, nodes are whole numbers from `first` to `last`; `line` returns the line of a row of the
-        table. Weights that are not given are 1.
-        """
-        line = line or self.line
-        nodes = table[:, :2]
-        weights = table[:, 2].copy() if table.shape[1] > 2 else np.ones(len(table))
-        is_node = (nodes >= first) & (nodes <= last) & (nodes == np.floor(nodes))
-        wrong = np.flatnonzero(~is_node.all(axis=1))
-        if len(wrong):
-            named = nodes[wrong[0]][~is_node[wrong[0]]][0]
-            raise self.fault(line(wrong[0]), f"{named:.15g} is no node: {self.advice}")
-        loops = np.flatnonzero(nodes[:, 0] == nodes[:, 1])
-        if len(loops):
-            node = nodes[loops[0], 0]
-            raise self.fault(line(loops[0]), f"node {node:.0f} is joined to itself: remove self-loops")
-        wrong = np.flatnonzero(~(np.abs(weights) <= checks.LARGEST))
-        if len(wrong):
-            what = f"weights must be finite numbers, not {weights[wrong[0]]:g}"
-            raise self.fault(line(wrong[0]), what)
-        return nodes.astype(np.int64) - first, weights
+    In the file, nodes are whole numbers from `first` to `last`; `line` returns the line of a row of the
+    table. Weights that are not given are 1.
+    """
+    line = line or rows.line
+    nodes = table[:, :2]
+    weights = table[:, 2].copy() if table.shape[1] > 2 else np.ones(len(table))
+    is_node = (nodes >= first) & (nodes <= last) & (nodes == np.floor(nodes))
+    wrong = np.flatnonzero(~is_node.all(axis=1))
+    if len(wrong):
+        named = nodes[wrong[0]][~is_node[wrong[0]]][0]
+        raise rows.fault(line(wrong[0]), f"{named:.15g} is no node: {rows.advice}")
+    loops = np.flatnonzero(nodes[:, 0] == nodes[:, 1])
+    if len(loops):
+        node = nodes[loops[0], 0]
+        raise rows.fault(line(loops[0]), f"node {node:.0f} is joined to itself: remove self-loops")
+    wrong = np.flatnonzero(~(np.abs(weights) <= checks.LARGEST))
+    if len(wrong):
+        what = f"weights must be finite numbers, not {weights[wrong[0]]:g}"
+        raise rows.fault(line(wrong[0]), what)
+    return nodes.astype(np.int64) - first, weights
 
 
 def _read_pace(path: Path) -> GraphFile:
@@ -192,38 +125,33 @@ def _read_pace(path: Path) -> GraphFile:
 
     Edges may begin with 'e', as in the similar format of DIMACS.
     """
-    at, header = _Rows(path, "c").first()
+    at, header = Rows(path, "c").first()
     found = _PACE_HEADER.fullmatch(header)
     if found is None:
         raise ValueError(f"{path}, line {at}: expected 'p cep n m' before the edges, found {header[:40]!r}")
     n, m = int(found[1]), int(found[2])
-    rows = _Rows(path, "c", f"a line is an edge 'u v' of nodes 1..{n}", skip=at, prefix="e ")
+    rows = Rows(path, "c", f"a line is an edge 'u v' of nodes 1..{n}", skip=at, prefix="e ")
     table = rows.table(2)
     if len(table) != m:
         raise rows.fault(
             at, f"{m} edges are announced, but {len(table)} follow: correct it, or add the rest"
         )
-    return GraphFile(*rows.graph(table, 1, n), n, "PACE")
+    return GraphFile(*_graph_of_rows(rows, table, 1, n), n, "PACE")
 
 
 def _read_edge_list(path: Path) -> GraphFile:
     """Return a graph of one edge per line, after a line of words, if any; the separator may be a comma."""
     advice = f"a line is 'u v' or 'u v weight', and {_COUNTED_FROM_0}"
-    rows = _Rows(path, "#%", advice)
-    at, first = rows.first()
-    if not any(word[:1].isdigit() or text.is_number(word) for word in re.split(r"[\s,]+", first)):
-        rows = replace(rows, skip=at)
-        _, first = rows.first()
-    rows = replace(rows, delimiter="," if "," in first else None)
-    table = rows.table(3 if len(first.split(rows.delimiter)) > 2 else 2)
-    edges, weights = rows.graph(table, 0, _LARGEST_NODE)
+    rows = Rows(path, "#%", advice).after_heading()
+    table = rows.table(3 if len(rows.first()[1].split(rows.delimiter)) > 2 else 2)
+    edges, weights = _graph_of_rows(rows, table, 0, _LARGEST_NODE)
     return GraphFile(edges, weights, int(edges.max(initial=-1)) + 1, "edge list")
 
 
 def _read_multicut(path: Path) -> GraphFile:
     edges, costs = text.read_graph(path)
-    rows = _Rows(path, "", _COUNTED_FROM_0, skip=1)
-    edges, weights = rows.graph(np.column_stack([edges, costs]), 0, _LARGEST_NODE)
+    rows = Rows(path, "", _COUNTED_FROM_0, skip=1)
+    edges, weights = _graph_of_rows(rows, np.column_stack([edges, costs]), 0, _LARGEST_NODE)
     return GraphFile(edges, weights, int(edges.max()) + 1, "MULTICUT")
 
 
@@ -234,7 +162,7 @@ def _read_metis(path: Path) -> GraphFile:
     its node, whether ncon weights of the node follow (1 by default), and whether the weight of its edge
     follows every neighbour. Sizes and weights of nodes are not used. Edges are sorted, lower node first.
     """
-    at, header = _Rows(path, "%").first()
+    at, header = Rows(path, "%").first()
     found = _METIS_HEADER.fullmatch(header)
     if found is None:
         what = "expected 'n m', 'n m fmt' or 'n m fmt ncon' before the neighbours of node 1"
@@ -242,7 +170,7 @@ def _read_metis(path: Path) -> GraphFile:
     n, m, fmt, ncon = int(found[1]), int(found[2]), (found[3] or "").zfill(3), int(found[4] or 0)
     sized, heavy, weighted = (digit == "1" for digit in fmt)
     advice = f"the line of a node lists its neighbours, which are numbers 1..{n}"
-    rows = _Rows(path, "%", advice, skip=at, blank=True)
+    rows = Rows(path, "%", advice, skip=at, blank=True)
     if ncon and not heavy:
         raise rows.fault(at, f"ncon is {ncon}, but fmt {fmt} says that nodes have no weights: leave it out")
     values, lengths = rows.numbers()
@@ -260,7 +188,9 @@ def _read_metis(path: Path) -> GraphFile:
     place = np.arange(len(values)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     values = values[place >= of_node].reshape(-1, per_edge)
     node = np.repeat(np.arange(n), (lengths - of_node) // per_edge)
-    arcs, weights = rows.graph(np.column_stack([node + 1, values]), 1, n, lambda arc: rows.line(node[arc]))
+    arcs, weights = _graph_of_rows(
+        rows, np.column_stack([node + 1, values]), 1, n, lambda arc: rows.line(node[arc])
+    )
     edges, weights = _paired(rows, arcs, weights, n)
     if len(edges) != m:
         what = f"{m} edges are announced, but {len(edges)} follow"
@@ -269,7 +199,7 @@ def _read_metis(path: Path) -> GraphFile:
 
 
 def _paired(
-    rows: _Rows, arcs: NDArray[np.int64], weights: NDArray[np.float64], n: int
+    rows: Rows, arcs: NDArray[np.int64], weights: NDArray[np.float64], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return sorted edges and their weights from arcs (node, neighbour), which all need their reverse."""
 

@@ -29,7 +29,12 @@ TYPES: dict[str, Any] = {
     "objective": float | int | None,
     "inside": float | int | None,
     "labels": str,
+    "links": str | None,
 }
+#: Entries that older versions did not write, which then are None.
+LATER = ("links",)
+#: Whether links could not be broken, or were costs.
+LINKS = ("hard", "soft")
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class LabelSettings:
     objective: float | None  # None for labels of a part of the items
     inside: float | None
     labels: str  # digest of the labels that the settings belong to
+    links: str | None = None  # "hard", "soft", or None without links, which are not stored
 
     def costs(self, **arguments: Any) -> CostModel:
         """Return the cost model, in which arguments of `cost_model` replace what they name.
@@ -79,8 +85,8 @@ class LabelSettings:
         """Return the settings of a text, or raise ValueError."""
         try:
             found = json.loads(text)
-            values = {name: found[name] for name in TYPES}
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            values = {name: found.get(name) if name in LATER else found[name] for name in TYPES}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError("they are not what clusterfug writes") from error
         if found.get("format") != FORMAT:
             raise ValueError(f"their format is not {FORMAT!r}")
@@ -90,6 +96,8 @@ class LabelSettings:
         for name, value in (values | (values["cost_model"] or {})).items():
             if not _is_finite(value):
                 raise ValueError(f"{name} is {checks.shown(value)}")
+        if values["links"] is not None:
+            checks.one_of("links", values["links"], LINKS)
         if values["metric"] is not None:
             Preprocessing(values["metric"])  # raises an error if there is no such metric
         return cls(**values)
@@ -106,6 +114,7 @@ def _is_finite(value: Any) -> bool:
 def settings_of(result: Clustering) -> LabelSettings:
     """Return the settings of a clustering."""
     costs, preprocessing = result.costs, result.preprocessing
+    links = None if result.links is None else "hard" if result.links.is_hard else "soft"
     return LabelSettings(
         cost_model=None if costs is None else costs.settings(),
         metric=None if preprocessing is None else preprocessing.metric,
@@ -115,6 +124,7 @@ def settings_of(result: Clustering) -> LabelSettings:
         objective=result.objective,
         inside=result.inside,
         labels=digest_of(result.labels),
+        links=links,
     )
 
 

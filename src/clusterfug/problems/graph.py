@@ -177,6 +177,18 @@ class GraphProblem(Problem):
 
         return first_graph_moves(self, partners, rng)
 
+    def subdivide(self, labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        within = self.within(labels)
+        return within.first_moves(within.partners(), rng)
+
+    def within(self, labels: NDArray[np.int64]) -> "GraphProblem":
+        """The same graph without the edges that the labels cut."""
+        kept = labels[self.edges[:, 0]] == labels[self.edges[:, 1]]
+        graph = object.__new__(GraphProblem)
+        graph.n, graph.parallel_error = self.n, self.parallel_error
+        graph.edges, graph.costs = self.edges[kept], self.costs[kept]
+        return graph
+
     def move_items(self, labels: NDArray[np.int64], budget: "Budget") -> tuple[NDArray[np.int64], bool]:
         from clusterfug.refinement.graph_moves import graph_moves
 

@@ -285,6 +285,14 @@ class MixedProblem(Problem):
 
         return first_feature_moves(self.dense, partners.neighbours, rng, self.terms, partners.best)
 
+    def subdivide(
+        self, labels: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.int64] | None:
+        if self.dense.may_attract:
+            return None
+        within = MixedProblem.of_parts(self.dense, self.graph.within(labels), self.apart)
+        return within.first_moves(within.partners(), rng)
+
     def move_items(self, labels: NDArray[np.int64], budget: "Budget") -> tuple[NDArray[np.int64], bool]:
         from clusterfug.refinement.feature_moves import feature_moves
 
@@ -309,12 +317,13 @@ class MixedProblem(Problem):
         return gaec(edges, sparse, n, None, self.dense)
 
     def affords_second_start(self, nodes: int) -> bool:
-        part = self.dense if self.dense.may_attract else self.graph
-        return part.affords_second_start(nodes)
+        """Whether it is cheap: beside cycles along edges, only for small problems."""
+        if self.dense.may_attract:
+            return self.dense.affords_second_start(nodes)
+        return self.n <= 2 * nodes
 
     def affords_polishing(self, nodes: int) -> bool:
-        part = self.dense if self.dense.may_attract else self.graph
-        return part.affords_polishing(nodes)
+        return self.dense.affords_polishing(nodes) if self.dense.may_attract else self.n <= 2 * nodes
 
     # Lower bounds.
 

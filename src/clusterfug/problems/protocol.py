@@ -222,6 +222,15 @@ class Problem(Solvable):
         The order of the items follows from the costs, or is random if a generator is given.
         """
 
+    def subdivide(
+        self, labels: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.int64] | None:
+        """Labels of parts of the clusters: moves along edges from singletons within every cluster.
+
+        None if only a search among all pairs would find the parts.
+        """
+        return None
+
     @abstractmethod
     def move_items(self, labels: NDArray[np.int64], budget: "Budget") -> tuple[NDArray[np.int64], bool]:
         """Apply improving single-item moves to labels 0..K-1 until none is left or the budget is over.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from clusterfug.problems.protocol import Problem
 from clusterfug.refinement.budget import Budget
+from clusterfug.result import compact
 
 _MAX_ROUNDS = 1000  # of moves and joins: a safety limit
 
@@ -36,6 +37,24 @@ def multilevel(
         return labels
     contracted = problem.contract(labels)
     return contracted.move_items(multilevel(contracted, budget), budget)[0][labels]
+
+
+def cycle(
+    problem: Problem, labels: NDArray[np.int64], budget: Budget, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Labels after a cycle: divide the clusters, move their parts, and so on with parts of these parts.
+
+    A part of a cluster moves as a whole where none of its items would move alone. The result is never worse
+    than labels 0..K-1 that are given, and the same if the problem cannot be divided.
+    """
+    parts = problem.subdivide(labels, rng)
+    if parts is None or budget.over() or not labels.max() < parts.max() < problem.n - 1:
+        return labels
+    contracted = problem.contract(parts)
+    first = np.unique(parts, return_index=True)[1]
+    moved, _ = contracted.move_items(compact(labels[first]), budget)
+    moved = cycle(contracted, moved, budget, rng)
+    return problem.move_items(moved[parts], budget)[0]
 
 
 def refine(problem: Problem, labels: NDArray[np.int64], budget: Budget) -> Refined:

@@ -15,9 +15,12 @@ from clusterfug.execution.jit import Progress
 from clusterfug.problems.protocol import Problem
 from clusterfug.refinement.budget import Budget
 from clusterfug.refinement.iterated import MAX_PART_ITEMS, iterated_local_search, polish
-from clusterfug.refinement.multilevel import Refined, multilevel, refine
+from clusterfug.refinement.multilevel import Refined, cycle, multilevel, refine
 
 _N_STARTS = 4  # starting points of `best`, if the problem is small enough to be one part
+#: Cycles at most, and the share of inside that a cycle gains if another one follows.
+MAX_CYCLES = 8
+MIN_CYCLE_GAIN = 1e-4
 _POLISHED_NODES = 500  # nodes of a neighbourhood in polishing
 
 Steps = Iterator[tuple[str, Refined]]
@@ -35,20 +38,20 @@ class Start(NamedTuple):
 
 def fast_steps(start: Start) -> Steps:
     """Multilevel moves and joins."""
-    yield from _polished_steps(start, second_start=False, polishing=False)
+    yield from _polished_steps(start, with_cycles=False, second_start=False, polishing=False)
 
 
 def auto_steps(start: Start) -> Steps:
-    """`fast`, followed by a second start and by polishing where the problem says that they are cheap."""
+    """`fast`, then cycles, and a second start and polishing where the problem says that they are cheap."""
     second_start = start.problem.affords_second_start(_POLISHED_NODES)
     polishing = start.problem.affords_polishing(_POLISHED_NODES)
-    yield from _polished_steps(start, second_start, polishing)
+    yield from _polished_steps(start, True, second_start, polishing)
 
 
 def best_steps(start: Start) -> Steps:
     """All steps of `auto`, then iterated local search, from several starts if the problem is small."""
     problem, _, budget, rng, progress = start
-    for name, refined in _polished_steps(start, second_start=True, polishing=True):
+    for name, refined in _polished_steps(start, with_cycles=True, second_start=True, polishing=True):
         yield name, refined
     kept, objective = refined.labels, problem.objective(refined.labels)
     for number in range(_N_STARTS if problem.n <= MAX_PART_ITEMS else 1):
@@ -70,8 +73,8 @@ def best_steps(start: Start) -> Steps:
         yield "search", refine(problem, kept, Budget())
 
 
-def _polished_steps(start: Start, second_start: bool, polishing: bool) -> Steps:
-    """Multilevel refinement, then optionally a second start from contraction, then optionally polishing."""
+def _polished_steps(start: Start, with_cycles: bool, second_start: bool, polishing: bool) -> Steps:
+    """Multilevel refinement; then, if requested, cycles, a second start from contraction, and polishing."""
     problem, init, budget, rng, progress = start
     partners: Any = None
     init = None if init is None else problem.feasible(init)
@@ -80,6 +83,15 @@ def _polished_steps(start: Start, second_start: bool, polishing: bool) -> Steps:
         init = multilevel(problem, budget, partners=partners)
     refined = refine(problem, or_single_cluster(problem, init), budget)
     yield "multilevel", refined
+    for _ in range(MAX_CYCLES if with_cycles else 0):
+        labels = cycle(problem, refined.labels, budget, rng)
+        if labels is refined.labels:
+            break
+        before = problem.inside(refined.labels)
+        refined = _better(problem, refined, refine(problem, labels, budget))
+        yield "cycles", refined
+        if not problem.inside(refined.labels) > before + MIN_CYCLE_GAIN * abs(before):
+            break
     if second_start and not budget.over():
         if partners is None:
             partners = problem.partners(progress)
