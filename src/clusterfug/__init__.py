@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from clusterfug.bounds.certificate import Certificate, LowerBound
     from clusterfug.costs.local import local_alpha
-    from clusterfug.costs.models import Alpha, Auto, CostModel, Local, Threshold
+    from clusterfug.costs.models import Alpha, Auto, CostModel, Local, NeighbourGraph, Threshold
     from clusterfug.costs.preprocessing import Preprocessing
     from clusterfug.execution.batch import SolveManyError
     from clusterfug.models.estimator import DenseMulticut
@@ -46,6 +46,7 @@ __all__ = [
     "Local",
     "LowerBound",
     "MixedProblem",
+    "NeighbourGraph",
     "Preprocessing",
     "SolveManyError",
     "Solver",
@@ -69,7 +70,7 @@ _MODULES = {
     "api": "dense_multicut lower_bound multicut objective solve_many threshold_path verify_bound",
     "bounds.certificate": "Certificate LowerBound",
     "costs.local": "local_alpha",
-    "costs.models": "Alpha Auto CostModel Local Threshold",
+    "costs.models": "Alpha Auto CostModel Local NeighbourGraph Threshold",
     "costs.preprocessing": "Preprocessing",
     "execution.batch": "SolveManyError",
     "models.estimator": "DenseMulticut",

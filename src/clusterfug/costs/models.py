@@ -17,6 +17,8 @@ from clusterfug import checks
 if TYPE_CHECKING:
     import torch
 
+    from clusterfug.problems.protocol import Problem
+
 #: Share of the mean similarity to its neighbours at which an item is neutral, by default.
 STRICTNESS = 0.6
 #: What `CostModel.settings` has in place of one number per item.
@@ -34,6 +36,8 @@ class CostModel(ABC):
     """How pair costs follow from features. Subclasses are frozen dataclasses with a unique `name`."""
 
     name: ClassVar[str]
+    #: The kind of problem: "features", or "mixed" if there are costs along edges, too.
+    kind: ClassVar[str] = "features"
     #: Whether parameters have to be selected from the data before there are costs.
     needs_selection: ClassVar[bool] = False
     #: Whether it is a local threshold, whose result has a `Choice`.
@@ -46,6 +50,12 @@ class CostModel(ABC):
         self, features: Any, weight: NDArray[np.float64], device: "torch.device | None" = None
     ) -> Column:
         """Return the column for features (an array, or a tensor with its device) and item weights."""
+
+    def problem(self, features: NDArray[Any], weight: NDArray[np.float64] | None) -> "Problem":
+        """Return the problem of preprocessed features on the CPU."""
+        from clusterfug.problems.dense import DenseProblem
+
+        return DenseProblem(features, self, sample_weight=weight)
 
     def of_items(self, items: slice) -> "CostModel":
         """Return the model of a range of the items."""
@@ -148,13 +158,58 @@ class TargetClusters(Auto):
     high: int = 1
 
 
+@dataclass(frozen=True)
+class NeighbourGraph(CostModel):
+    """Costs along a graph of nearest neighbours, and a background that keeps clusters apart.
+
+    Parameters
+    ----------
+    n_neighbors : int, optional
+        Nearest items of every item: 15, or a third of the items if that is less.
+    resolution : float, default=1.0
+        How strong the background is, >= 0. Larger gives more clusters.
+    edges : {"union", "mutual"}, default="union"
+        Whether a pair is an edge if one of its items is among the neighbours of the other, or both are.
+    weights : {"unit", "similarity", "jaccard"}, default="unit"
+        Edge weights: 1, the similarity of the items, or the share that their neighbourhoods have in common.
+    background : {"degrees", "features"}, default="degrees"
+        "degrees": cost = w_ij - resolution d_i d_j / (2 m) with weighted degrees d and total weight m, so
+        the objective is the modularity of the graph. "features": a local threshold with the resolution as
+        its strictness, to which edges add w_ij times the mean similarity of neighbours.
+    """
+
+    name: ClassVar[str] = "neighbours"
+    kind: ClassVar[str] = "mixed"
+    needs_all_items: ClassVar[bool] = True
+    n_neighbors: int | None = None
+    resolution: float = 1.0
+    edges: str = "union"
+    weights: str = "unit"
+    background: str = "degrees"
+
+    def __post_init__(self) -> None:
+        _check_neighbors(self)
+        object.__setattr__(self, "resolution", checks.number("resolution", self.resolution, 0.0))
+        checks.one_of("edges", self.edges, ("union", "mutual"))
+        checks.one_of("weights", self.weights, ("unit", "similarity", "jaccard"))
+        checks.one_of("background", self.background, ("degrees", "features"))
+
+    def column(self, features: Any, weight: Any, device: Any = None) -> Column:
+        raise ValueError(f"{self.name} costs are along edges, too: use dense_multicut, or leave them out")
+
+    def problem(self, features: NDArray[Any], weight: NDArray[np.float64] | None) -> "Problem":
+        from clusterfug.costs.neighbour_graph import neighbour_problem
+
+        return neighbour_problem(self, features, weight)
+
+
 def local_column(similarity: NDArray[np.float64], strictness: float) -> Column:
     """Return the column of a local threshold; a negative strictness adds the term."""
     return Column(np.sqrt(abs(strictness) * similarity), -1.0 if strictness >= 0 else 1.0)
 
 
 #: Cost models that `threshold=` selects by name.
-NAMED: dict[str, type[CostModel]] = {model.name: model for model in (Local, Auto)}
+NAMED: dict[str, type[CostModel]] = {model.name: model for model in (Local, Auto, NeighbourGraph)}
 
 
 def register(model: type[CostModel]) -> type[CostModel]:

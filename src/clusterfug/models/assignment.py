@@ -39,6 +39,35 @@ def most_similar(
     return found
 
 
+def most_similar_apart(
+    features: NDArray[Any],
+    means: NDArray[Any],
+    groups: NDArray[np.int64],
+    fitted_groups: NDArray[np.int64],
+    fitted_labels: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return clusters as `most_similar`, but no two items of a group in the same; -1 if none is left.
+
+    Items of group -1 are free. The clusters of fitted items are taken for the items of their groups. Each
+    group is assigned so that the sum of its inner products is as large as possible.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    found = most_similar(features, means)
+    order, fitted = (np.argsort(each, kind="stable") for each in (groups, fitted_groups))
+    numbers, starts = np.unique(groups[order], return_index=True)
+    begins, ends = (np.searchsorted(fitted_groups[fitted], numbers, side) for side in ("left", "right"))
+    for group, items, begin, end in zip(numbers, np.split(order, starts)[1:], begins, ends, strict=True):
+        if group < 0:
+            continue
+        free = np.setdiff1d(np.arange(len(means)), fitted_labels[fitted[begin:end]])
+        products = features[items].astype(np.float64) @ means[free].astype(np.float64).T
+        rows, columns = linear_sum_assignment(products, maximize=True)
+        found[items] = -1
+        found[items[rows]] = free[columns]
+    return found
+
+
 def _is_moderate(rows: NDArray[Any]) -> bool:
     """Return whether products of these rows stay in the range of float32, which ends at 1e-38 and 3e38."""
     sizes = np.abs(rows).max(axis=1)

@@ -13,10 +13,11 @@ from clusterfug import checks, core
 from clusterfug.costs.models import CostModel, cost_model
 from clusterfug.costs.preprocessing import Preprocessing, prepare
 from clusterfug.execution.plan import plan
-from clusterfug.models.assignment import cluster_means, most_similar
+from clusterfug.models.assignment import cluster_means, most_similar, most_similar_apart
 from clusterfug.models.fitted import FittedRows
 from clusterfug.problems.arguments import with_links
 from clusterfug.problems.features import FeatureProblem
+from clusterfug.problems.links import make_links
 from clusterfug.solvers import make_solver, option_names
 
 
@@ -216,6 +217,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         weight = checks.optional_weights(sample_weight, len(X))
         self.cluster_centers_ = cluster_means(features, self.labels_, weight)
         self._fitted = FittedRows(X, self.labels_)
+        self._exclusive = None if exclusive is None else list(exclusive)
         return self
 
     def _validated(self, X: Any, reset: bool) -> NDArray[Any]:
@@ -243,7 +245,7 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         """Cluster the rows of X and return their labels; the parameters are those of `fit`."""
         return self.fit(X, sample_weight=sample_weight, **links).labels_
 
-    def predict(self, X: Any, *, nearest: bool = False) -> NDArray[np.int64]:
+    def predict(self, X: Any, *, nearest: bool = False, exclusive: Any = None) -> NDArray[np.int64]:
         """Return the cluster of each row of X; no new labels occur.
 
         A row of the X that was fitted, number for number, has the label that it was given there, so
@@ -257,13 +259,34 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
         nearest : bool, default=False
             Treat the rows that were fitted like all others. Some are more similar to the mean of another
             cluster than to that of their own: means are not what the clustering optimises.
+        exclusive : array of shape (n_samples,), default=None
+            A group per row, with the ids that `fit` was given: no two rows of a group are in the same
+            cluster, and none is in the cluster of a fitted sample of its group. A row for which no cluster
+            is left has the label -1. Must-links and cannot-links do not concern new rows.
         """
         check_is_fitted(self)
         as_others = checks.flag("nearest", nearest)
+        if as_others and exclusive is not None:
+            raise ValueError("nearest looks at features alone: leave out exclusive")
         X = checks.features(self._validated(X, reset=False))
         features = prepare(X, self.preprocessing_.metric, self.mean_)
-        labels = most_similar(features, self.cluster_centers_.astype(features.dtype, copy=False))
-        if not as_others:
-            fitted = self._fitted.labels_of(X)
-            labels = np.where(fitted >= 0, fitted, labels)
+        centers = self.cluster_centers_.astype(features.dtype, copy=False)
+        if as_others:
+            return most_similar(features, centers)
+        labels = self._fitted.labels_of(X)
+        new = np.flatnonzero(labels < 0)
+        if exclusive is None:
+            labels[new] = most_similar(features, centers, new)
+        else:
+            groups, fitted_groups = self._groups_with_fitted(exclusive, len(X))
+            known = fitted_groups, self.labels_
+            labels[new] = most_similar_apart(features[new], centers, groups[new], *known)
         return labels
+
+    def _groups_with_fitted(self, exclusive: Any, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the groups of n new rows and of the fitted samples, numbered together; -1 for none."""
+        make_links(n, exclusive=exclusive)  # checks them
+        fitted = [None] * len(self.labels_) if self._exclusive is None else self._exclusive
+        both = make_links(n + len(fitted), exclusive=[*exclusive, *fitted])
+        assert both is not None
+        return both.exclusive[:n], both.exclusive[n:]

@@ -19,7 +19,6 @@ from clusterfug.problems.protocol import Solvable
 if TYPE_CHECKING:
     import torch
 
-    from clusterfug.problems.dense import DenseProblem
     from clusterfug.problems.links import Links
     from clusterfug.problems.protocol import Problem
     from clusterfug.result import Clustering
@@ -59,12 +58,12 @@ class FeatureProblem(Solvable):
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        return "features" if self.links is None else "mixed"
+        return self.costs.kind if self.links is None else "mixed"
 
     @property
     def executions(self) -> frozenset[str]:  # type: ignore[override]
-        """Where it can be solved; links are known to the CPU alone."""
-        return frozenset({"cpu", "torch", "sharded", "dask"} if self.links is None else {"cpu"})
+        """Where it can be solved; mixed problems on the CPU alone."""
+        return frozenset({"cpu"} if self.kind == "mixed" else {"cpu", "torch", "sharded", "dask"})
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -125,16 +124,9 @@ class FeatureProblem(Solvable):
         return replace(self, links=links)
 
     def resolved(self) -> "Problem":
-        """Return the dense problem on the CPU; with links it is mixed."""
-        dense = self.dense()
-        return dense if self.links is None else dense.linked(self.links)
-
-    def dense(self) -> "DenseProblem":
-        """Return the problem on the CPU without its links."""
-        from clusterfug.problems.dense import DenseProblem
-
-        X = checks.on_host(self.prepared().X)
-        return DenseProblem(X, self.costs, sample_weight=self.sample_weight)
+        """Return the problem on the CPU, with its links."""
+        problem = self.costs.problem(checks.on_host(self.prepared().X), self.sample_weight)
+        return problem if self.links is None else problem.linked(self.links)
 
     def described(self, result: "Clustering") -> "Clustering":
         """Return the result with preprocessing and cost model (the selected one, if one was selected)."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from clusterfug.costs.local import Neighbourhood, neighbourhood
 from clusterfug.costs.models import Threshold
 from clusterfug.execution import threads
+from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.solvers import make_solver
 
@@ -54,7 +55,7 @@ def selection_items(problem: FeatureProblem, device: "torch.device | None") -> S
 
 
 def _on_host(problem: FeatureProblem, n_neighbors: int | None) -> SelectionItems:
-    dense = problem.dense()
+    dense = cast(DenseProblem, problem.resolved())
     features, weight = dense.rows.features, dense.rows.weight
     return SelectionItems(
         features,
