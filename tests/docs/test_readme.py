@@ -20,6 +20,16 @@ def test_python_snippets_print_what_the_readme_says(capsys):
         assert capsys.readouterr().out == output
 
 
+def test_snippets_of_what_you_know_print_what_the_page_says(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "what-you-know.md").read_text()
+    namespace = {}
+    snippets = PYTHON.findall(page)
+    assert len(snippets) == 5
+    for code, output in snippets:
+        exec(compile(code, "what-you-know.md", "exec"), namespace)
+        assert capsys.readouterr().out == output
+
+
 def test_commands_print_what_the_readme_says(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("demo")[0] == 0
