@@ -262,7 +262,7 @@ def move_close_calls(
             break
         part = items[start : start + step]
         terms = problem.item_terms(part)
-        moved += close_call_pass(problem.rows, clusters, sparse, part, terms, totals)
+        moved += close_call_pass(problem.rows, clusters, sparse, part, terms, totals, problem.may_attract)
     return moved
 
 
@@ -425,10 +425,12 @@ def close_call_pass(
     items: Ints,
     terms: Floats,
     totals: Floats,
+    to_all: bool,
 ) -> int:
     """Make the moves of some items whose gains count. Returns the number of moves.
 
-    `terms` are the absolute rows of the items, `totals` those of the clusters, which are updated.
+    `terms` are the absolute rows of the items, `totals` those of the clusters, which are updated. Items
+    move to any cluster, or only along their edges.
     """
     query = np.empty(rows.signature.shape[0])
     rest, rest_terms = np.empty(query.shape[0]), np.empty(query.shape[0])
@@ -455,7 +457,8 @@ def close_call_pass(
         best, to = 0.0, home
         if clusters.sizes[home] > 1 and -stay > GAIN_TOLERANCE * magnitude:
             best, to = -stay, -1
-        for slot in range(clusters.sizes.shape[0]):
+        for number in range(clusters.sizes.shape[0] if to_all else adjacent):
+            slot = number if to_all else sparse.adjacent[number]
             if slot == home or clusters.sizes[slot] == 0:
                 continue
             cost = cost_to_cluster(rows, clusters, query, slot) + (

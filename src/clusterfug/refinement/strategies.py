@@ -20,7 +20,7 @@ from clusterfug.refinement.multilevel import Refined, cycle, multilevel, refine
 _N_STARTS = 4  # starting points of `best`, if the problem is small enough to be one part
 #: Cycles at most, and the share of inside that a cycle gains if another one follows.
 MAX_CYCLES = 8
-MIN_CYCLE_GAIN = 1e-4
+MIN_CYCLE_GAIN = 3e-4
 _POLISHED_NODES = 500  # nodes of a neighbourhood in polishing
 
 Steps = Iterator[tuple[str, Refined]]
