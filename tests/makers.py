@@ -352,3 +352,41 @@ def names_in(folder):
 def without_announcement(errors):
     """Error output without the line that a process prints if it is the first to compile kernels."""
     return "".join(line for line in errors.splitlines(True) if "compiling kernels" not in line)
+
+
+def random_mixed(rng, n, whole=False, attracting=True, dtype=np.float64):
+    """A `MixedProblem` with parallel edges, ties and duplicates, and the matrix of its costs."""
+    from reference import cost_matrix
+
+    from clusterfug import MixedProblem
+
+    m, d = int(rng.integers(0, 3 * n)), int(rng.integers(1, 4))
+    X = rng.integers(-2, 3, size=(n, d)).astype(float) if whole else rng.normal(size=(n, d))
+    X[rng.random(n) < 0.2] = X[0]
+    X = (X if attracting else np.zeros((n, 1))).astype(dtype)
+    threshold = float(rng.integers(0, 3)) if whole else 0.3
+    edges = rng.integers(n, size=(m, 2))
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    sparse = rng.integers(-4, 5, size=len(edges)).astype(float) if whole else rng.normal(size=len(edges))
+    costs = cost_matrix(X, threshold)
+    np.add.at(costs, tuple(edges.T), sparse)
+    np.add.at(costs, tuple(edges.T[::-1]), sparse)
+    np.fill_diagonal(costs, 0.0)
+    return MixedProblem(X, edges, sparse, threshold=threshold), costs
+
+
+def random_links(rng, n):
+    """Hard links without contradictions: arguments, groups 0..K-1, and which items must be apart."""
+    groups = rng.integers(max(1, 2 * n // 3), size=n)
+    groups = np.unique(groups, return_inverse=True)[1]
+    order = np.argsort(groups, kind="stable")
+    must = np.stack([order[:-1], order[1:]], axis=1)[np.diff(groups[order]) == 0]
+    cannot = rng.integers(n, size=(rng.integers(0, n), 2))
+    cannot = cannot[groups[cannot[:, 0]] != groups[cannot[:, 1]]]
+    exclusive = rng.integers(-1, max(1, n // 3), size=n)
+    first = np.unique(exclusive * n + groups, return_index=True)[1]
+    exclusive = np.where(np.isin(np.arange(n), first), exclusive, -1)
+    apart = (exclusive[:, None] == exclusive) & (exclusive >= 0)
+    apart[tuple(cannot.T)] = apart[tuple(cannot.T[::-1])] = True
+    np.fill_diagonal(apart, False)
+    return {"must_link": must, "cannot_link": cannot, "exclusive": exclusive}, groups, apart

@@ -418,3 +418,42 @@ def assert_selected(result, X, n_neighbors=None, **weights):
     assert [row["strictness"] for row in choice.rows()] == choice.candidates.tolist()
     assert choice.rows()[-1]["agreement"] is None
     return result
+
+
+def node_costs(costs, groups, apart):
+    """Costs between groups 0..K-1 of items, and which groups must be apart."""
+    member = np.eye(groups.max() + 1)[groups]
+    nodes = member.T @ costs @ member
+    np.fill_diagonal(nodes, 0.0)
+    return nodes, member.T @ apart @ member > 0
+
+
+def is_feasible(labels, groups, apart):
+    """Whether a clustering keeps groups together and pairs apart."""
+    together = labels[:, None] == labels
+    return bool(together[groups[:, None] == groups].all() and not together[apart].any())
+
+
+def feasible_optimum(costs, groups, apart):
+    """The smallest objective of all feasible clusterings of up to about eight groups of items."""
+    nodes, barred = node_costs(costs, groups, apart)
+    found = [
+        objective(nodes, labels)
+        for labels in all_partitions(len(nodes))
+        if not barred[labels[:, None] == labels].any()
+    ]
+    return min(found)
+
+
+def best_feasible_change(costs, labels, groups, apart):
+    """The largest gains of feasible moves of a group of items, and of feasible joins of clusters."""
+    nodes, barred = node_costs(costs, groups, apart)
+    labels = np.unique(labels[np.unique(groups, return_index=True)[1]], return_inverse=True)[1]
+    member = np.eye(labels.max() + 1)[labels]
+    to, closed = nodes @ member, barred @ member > 0
+    own = to[np.arange(len(labels)), labels]
+    to[closed] = 0.0
+    joins = member.T @ nodes @ member
+    np.fill_diagonal(joins, 0.0)
+    joins[member.T @ closed > 0] = 0.0
+    return float((np.maximum(to.max(axis=1), 0.0) - own).max()), float(joins.max())

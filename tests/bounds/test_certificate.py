@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from makers import conflicting
+from makers import conflicting, random_links, random_mixed
 from reference import certified_sum
 
 from clusterfug import Certificate, DenseProblem, GraphProblem, LowerBound, lower_bound, verify_bound
@@ -214,3 +214,44 @@ def test_a_bound_that_cannot_be_written_leaves_the_old_file(features, tmp_path, 
         lower_bound(features, 0.3).save(tmp_path / "bound.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["bound.npz"]
     assert (tmp_path / "bound.npz").read_bytes() == old
+
+
+TRIANGLE = [[0, 1], [0, 2], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("costs", "cannot", "best"),
+    [
+        ([2.0, 3.0, 5.0], [[1, 2]], 7.0),  # cut: (1, 2) and the smaller of the others
+        ([2.0, 3.0, -5.0], [[1, 2]], -3.0),
+        ([2.0, 3.0, 5.0], TRIANGLE, 10.0),
+        ([-2.0, -3.0, 5.0], [[1, 2]], 0.0),
+        ([2.0, -3.0, 5.0], [[0, 1], [0, 2]], -1.0),
+    ],
+)
+@pytest.mark.parametrize("complete", [0, 64])
+def test_pairs_that_every_clustering_cuts_are_in_the_bound(costs, cannot, best, complete, monkeypatch):
+    monkeypatch.setattr("clusterfug.problems.mixed.MAX_COMPLETE", complete)
+    graph = GraphProblem(TRIANGLE, costs)
+    bound = lower_bound(graph, cannot_link=cannot)
+    assert bound.value == best
+    assert verify_bound(graph, bound, cannot_link=cannot)
+    assert not verify_bound(graph, replace(bound, value=best + 1), cannot_link=cannot)
+
+
+def test_a_certificate_of_a_mixed_problem_is_checked(rng):
+    problem, _ = random_mixed(rng, 80)
+    links, _, _ = random_links(rng, 80)
+    for keywords in ({}, links):
+        bound = lower_bound(problem, **keywords)
+        assert verify_bound(problem, bound, **keywords)
+        c = bound.certificate
+        used = int(np.argmax(c.amounts))
+        for change in (
+            {"amounts": changed(c.amounts, used, c.amounts[used] * 1.001)},
+            {"residual": changed(c.residual, 0, c.residual[0] + 1e-3)},
+            {"triangles": c.triangles[:, [1, 0, 2]]},
+            {"pairs": c.pairs[::-1]},
+        ):
+            false = replace(bound, certificate=replace(c, **change))
+            assert not verify_bound(problem, false, **keywords)

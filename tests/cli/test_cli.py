@@ -6,7 +6,7 @@ import pytest
 
 import clusterfug
 
-COMMANDS = ("cluster", "inspect", "evaluate", "bound", "convert", "embed", "segment", "demo")
+COMMANDS = ("cluster", "multicut", "inspect", "evaluate", "bound", "convert", "embed", "segment", "demo")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], *([command, "--help"] for command in COMMANDS)])

@@ -106,7 +106,7 @@ def test_init_is_read_in_every_format_of_labels(run, report, features, tmp_path)
     [
         ("x.npy -t 0.4 --alpha 1", "give --threshold or --alpha, not both"),
         ("x.npy -t nan", "threshold must be a finite number"),
-        ("x.npy -t high", "--threshold must be a number or one of local, auto, not 'high'"),
+        ("x.npy -t high", "--threshold must be a number or one of local, auto, neighbours, not 'high'"),
         ("x.npy --alpha -1", "alpha must be at least 0"),
         ("x.npy --alpha nan", "alpha must be a finite number"),
         ("x.npy --alpha none.npy", "none.npy does not exist"),

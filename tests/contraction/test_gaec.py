@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import reference
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from makers import random_links, random_mixed
 
 from clusterfug import DenseProblem, dense_multicut, multicut
 from clusterfug.contraction import gaec as gaec_module
+from clusterfug.contraction.history import labels_of_merges
 
 
 def full_matrix(edges, costs, n):
@@ -99,3 +101,40 @@ def test_the_complete_graph_as_edges_has_the_result_of_the_features(digits, algo
     expected = dense_multicut(DenseProblem(X, 0.3), algorithm=algorithm)
     np.testing.assert_array_equal(result.labels, expected.labels)
     assert result.objective == pytest.approx(expected.objective, rel=1e-9)
+
+
+@pytest.mark.kernels
+@settings(max_examples=50)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 40), attracting=st.booleans())
+def test_edges_with_features_have_the_costs_of_both(seed, n, attracting):
+    """All edges that are given contract, in the order of the textbook if features attract nobody."""
+    problem, costs = random_mixed(np.random.default_rng(seed), n, whole=True, attracting=attracting)
+    i, j = np.triu_indices(n, 1)
+    pairs = np.stack([i, j], axis=1)
+    sparse = costs[i, j] - problem.dense.costs_of_pairs(pairs)
+    merges = gaec_module.gaec(pairs, sparse, n, None, problem.dense)
+    if attracting:
+        contraction = reference.Contraction(costs)
+        for a, b, cost in merges.tolist():
+            assert contraction.costs[a, b] >= cost > 0  # it may have risen since
+            contraction.merge(a, b)
+        assert contraction.best()[2] <= 0
+    else:
+        assert merges.tolist() == reference.gaec(costs)
+        edges = problem.graph.edges
+        few = gaec_module.gaec(edges, problem.graph.costs, n, None, problem.dense)
+        assert few.tolist() == reference.gaec(costs)
+
+
+@pytest.mark.kernels
+def test_edges_of_infinite_cost_keep_their_ends_apart(rng, monkeypatch):
+    monkeypatch.setattr(gaec_module, "_WORK_PER_CALL", 20)
+    problem, costs = random_mixed(rng, 30, whole=True)
+    _, _, apart = random_links(rng, 30)
+    costs[apart] = -np.inf
+    i, j = np.triu_indices(30, 1)
+    sparse = costs[i, j] - problem.dense.costs_of_pairs(np.stack([i, j], axis=1))
+    merges = gaec_module.gaec(np.stack([i, j], axis=1), sparse, 30, None, problem.dense)
+    labels = labels_of_merges(30, merges)
+    assert len(merges)
+    assert not (labels[:, None] == labels)[apart].any()

@@ -1,19 +1,21 @@
 """Proofs: a bound is below every clustering, a proven optimum is the best of all partitions."""
 
+from fractions import Fraction
 from functools import partial
-from itertools import count
+from itertools import compress, count
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from makers import symmetric
-from reference import exact_inside, objective, optimum, weighted_instance
+from reference import all_partitions, exact_inside, objective, optimum, weighted_instance
 
 from clusterfug.exact import branch, program
 from clusterfug.exact import prove as module
 from clusterfug.exact.prove import prove
 from clusterfug.exact.stars import violated_stars
+from clusterfug.problems.protocol import GroupCosts
 
 
 @st.composite
@@ -170,3 +172,37 @@ def test_after_the_deadline_the_bound_is_between_trivial_and_objective(rng, tick
 )
 def test_the_quantum_divides_all_costs(values, expected):
     assert module._quantum(np.array(values, dtype=np.float64)) == expected
+
+
+@given(
+    costs=instances(st.one_of(st.integers(-6, 6), st.sampled_from([0.1, 0.2, -0.3]), st.floats(-1, 1))),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_pairs_that_are_always_cut_count_with_their_own_costs(costs, seed):
+    """Beside them only the objective of the best feasible clustering is above the bound."""
+    n = len(costs)
+    share = np.random.default_rng(seed).random()
+    apart = symmetric(n, np.random.default_rng(seed).random(n * (n - 1) // 2) < share) > 0
+    constrained = GroupCosts(costs, 1.0, apart).constrained
+    proof = prove(constrained, np.arange(n), counted=costs)
+    i, j = np.triu_indices(n, 1)
+    cut = [labels[i] != labels[j] for labels in all_partitions(n)] if n > 1 else []
+    exact = [Fraction(float(cost)) for cost in costs[i, j]]
+    feasible = [sum(compress(exact, c), Fraction(0)) for c in cut if c[apart[i, j]].all()]
+    best = min(feasible, default=Fraction(0))
+    assert proof.optimal
+    assert not apart[proof.labels[:, None] == proof.labels].any()
+    assert objective(costs, proof.labels) == pytest.approx(float(best), abs=1e-10 * np.abs(costs).sum())
+    assert proof.bound <= best
+    assert proof.bound >= best - Fraction(1e-10) * Fraction(float(np.abs(costs).sum() + 1e-300))
+
+
+@pytest.mark.parametrize("values", [[0.1, 0.2, -0.3], [4.0, -4.0, 1.0, 4.0, -6.0, 1.0]])
+def test_costs_of_pairs_that_are_always_cut_are_not_multiples_of_the_others(values):
+    """If all pairs are, the costs to prove are all the same, and 4 is a tenth of them."""
+    n = {3: 3, 6: 4}[len(values)]
+    counted = symmetric(n, values)
+    constrained = GroupCosts(counted, 1.0, ~np.eye(n, dtype=bool)).constrained
+    proof = prove(constrained, np.arange(n), counted=counted)
+    assert proof.optimal
+    assert proof.bound <= sum(map(Fraction, values))

@@ -100,7 +100,9 @@ def objectives(rng, folder):
         value = (((of_edges > 0) != same) & pairs).sum() / 2
     room = 1e-12 * (float((truth.terms * same).sum()) / float(degree.sum()) + 1 if kind == "modularity"
                     else float(truth.terms.sum()) + 1e-290)  # fmt: skip
-    check(abs(problem.value(result) - value) <= room, f"value {problem.value(result)!r}, in truth {value!r}")
+    check(
+        abs(problem.value(result) - value) <= room, f"value {problem.value(result)!r}, in truth {value!r}"
+    )
 
 
 def random_base(rng):

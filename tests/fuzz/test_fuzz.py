@@ -13,6 +13,7 @@ import pytest
 
 from clusterfug import DenseProblem, dense_multicut
 from clusterfug.execution.sharded import source
+from clusterfug.problems import mixed
 from fuzz import SHARES, run_case
 from fuzz.oracles import Exact, WrongError, check_bound, check_clustering
 from fuzz.pictures import originals
@@ -24,6 +25,7 @@ CASES = 60  # times the share of a target
 def unchanged(monkeypatch):
     """Take back what cases change in this process."""
     monkeypatch.setattr(source, "MIN_SHARD_ITEMS", source.MIN_SHARD_ITEMS)
+    monkeypatch.setattr(mixed, "MAX_COMPLETE", mixed.MAX_COMPLETE)
     log = logging.getLogger("clusterfug")
     level = log.level
     yield

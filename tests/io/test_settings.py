@@ -61,3 +61,15 @@ def test_an_option_does_not_hide_that_the_cost_model_has_other_parameters():
     settings["cost_model"] = {"name": "local", "strictness": 0.5, "zzz": 1}
     with pytest.raises(ValueError, match="local has other parameters"):
         LabelSettings.from_json(json.dumps(settings)).costs(strictness=0.6)
+
+
+def test_links_are_hard_or_soft_and_absent_in_older_settings():
+    for weight, links in ((None, "hard"), (0.5, "soft")):
+        result = dense_multicut(X, 0.3, must_link=[[0, 1]], link_weight=weight)
+        assert LabelSettings.from_json(settings_of(result).to_json()).links == links
+    settings = json.loads(settings_of(dense_multicut(X, 0.3)).to_json())
+    assert settings.pop("links") is None
+    assert LabelSettings.from_json(json.dumps(settings)).links is None
+    for links, message in (("maybe", "unknown links 'maybe': choose one of hard, soft"), (1, "links is 1")):
+        with pytest.raises(ValueError, match=message):
+            LabelSettings.from_json(json.dumps(settings | {"links": links}))

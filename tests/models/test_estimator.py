@@ -135,3 +135,49 @@ def test_tensors_on_the_host_are_taken_whatever_their_type(rng):
     np.testing.assert_array_equal(
         DenseMulticut(0.2).fit(half).labels_, DenseMulticut(0.2).fit(half.float().numpy()).labels_
     )
+
+
+def test_fit_takes_links(blobs):
+    X, _ = blobs
+    links = {
+        "must_link": [[0, 1]],
+        "cannot_link": [[2, 3], [2, 4]],
+        "exclusive": ["a", "b"] * 5 + [None] * 50,
+    }
+    model = DenseMulticut(threshold=0.5, bound=True).fit(X, **links)
+    expected = dense_multicut(X, 0.5, bound=True, **links)
+    np.testing.assert_array_equal(model.labels_, expected.labels)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(DenseMulticut(threshold=0.5).fit_predict(X, **links), model.labels_)
+    assert model.result_.broken_links == model.result_.links.broken(model.labels_) == 0
+    assert model.lower_bound_ <= model.objective_ == expected.objective
+    assert model.cluster_centers_.shape == (model.n_clusters_, 3)
+    assert clone(model).fit(X).result_.links is None
+    soft = DenseMulticut(threshold=0.5).fit(X, must_link=[[0, 1]], cannot_link=[[0, 1]], link_weight=1.0)
+    assert soft.result_.broken_links == 1
+
+
+@pytest.mark.parametrize("parameters", [{}, {"threshold": "local"}, {"alpha": 0.7}, {"strictness": 0.8}])
+def test_links_hold_whatever_the_costs(blobs, parameters):
+    X, y = blobs
+    apart = [np.flatnonzero(y == c)[:2] for c in range(3)]
+    model = DenseMulticut(**parameters).fit(
+        X, cannot_link=apart, must_link=[[i, i + 1] for i in range(40, 45)]
+    )
+    assert model.result_.broken_links == 0
+    assert len(set(model.labels_[40:46])) == 1
+    assert all(model.labels_[i] != model.labels_[j] for i, j in apart)
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        ({"must_link": [[0, 60]]}, "names item 60"),
+        ({"must_link": [[0, 1]], "cannot_link": [[1, 0]]}, "cannot be together"),
+        ({"exclusive": [1, 2]}, "one group per item"),
+        ({"link_weight": 1.0}, "give must_link"),
+    ],
+)
+def test_wrong_links_are_one_line(blobs, links, message):
+    with pytest.raises(ValueError, match=message):
+        DenseMulticut(threshold=0.5).fit(blobs[0], **links)

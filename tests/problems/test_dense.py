@@ -254,3 +254,13 @@ def test_objective_and_inside_are_sums_of_their_own_pairs(seed, monkeypatch):
     assert found.inside == pytest.approx(float(inside), rel=1e-13)
     assert found.objective == pytest.approx(float(objective), rel=1e-13)
     assert (problem.inside(labels), problem.objective(labels)) == found
+
+
+@pytest.mark.parametrize("costs", [{"threshold": -0.7}, {"alpha": np.linspace(0, 2, 9)}])
+def test_closeness_is_the_cost_to_every_item(rng, costs):
+    """With an alpha per item the order depends on its sign."""
+    X, weight = rng.normal(size=(9, 4)), np.linspace(0.5, 2, 9)
+    problem = DenseProblem(X, **costs, sample_weight=weight, signature=[1, -1, 1, 1])
+    for i in range(9):
+        pairs = np.array([[i, j] for j in range(9)])
+        np.testing.assert_allclose(problem.closeness(i), problem.costs_of_pairs(pairs), rtol=1e-12)

@@ -17,6 +17,7 @@ from clusterfug.cli.demo import demo
 from clusterfug.cli.embed import embed
 from clusterfug.cli.evaluate import evaluate
 from clusterfug.cli.inspect import inspect
+from clusterfug.cli.multicut import multicut
 from clusterfug.cli.options import option
 from clusterfug.cli.segment import segment
 from clusterfug.execution import threads
@@ -27,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
-for command in (cluster, inspect, evaluate, bound, convert, embed, segment, demo):
+for command in (cluster, multicut, inspect, evaluate, bound, convert, embed, segment, demo):
     app.command()(command)
 
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # what it warns of is raised, too

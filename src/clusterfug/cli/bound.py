@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from clusterfug.cli import options
+from clusterfug.cli.links import LinkOptions, describe_links, links_row
 from clusterfug.cli.options import FEATURES, GRAPH, argument, no_options, option, shown
 from clusterfug.cli.problem import CostOptions
 from clusterfug.cli.terminal import console, facts, print_json, progress
@@ -22,6 +23,10 @@ def bound(
     weights: options.Weights = None,
     metric: options.MetricName = None,
     center: options.Center = None,
+    must_link: options.MustLink = None,
+    cannot_link: options.CannotLink = None,
+    exclusive: options.Exclusive = None,
+    link_weight: options.LinkWeight = None,
     method: Annotated[
         Method,
         shown(
@@ -65,7 +70,12 @@ def bound(
     from clusterfug.problems.arguments import with_selected_costs
     from clusterfug.result import Distance
 
-    costs = CostOptions(threshold, strictness, n_neighbors, None, alpha, prefer, weights, metric, center)
+    links = LinkOptions(must_link, cannot_link, exclusive, link_weight)
+    costs = CostOptions(
+        threshold, strictness, n_neighbors, None, alpha, prefer, weights, metric, center, links
+    )
+    if links.are_given:
+        no_options({"--device": device not in ("cpu", "auto")}, "does not go with links: leave it out")
     limit = options.in_bytes(memory_limit)
     if time_limit is not None:
         checks.number("--time-limit", time_limit, 0.0)
@@ -80,6 +90,13 @@ def bound(
     problem = costs.read(features, given)
     if problem.kind == "graph":
         no_options(for_features, f"goes with features, but {features} holds a graph")
+    problem = links.linked(problem, features)
+    about_links = describe_links(getattr(problem, "links", None), None if given is None else given.labels)
+    if about_links is not None and about_links["broken"] and not links.are_soft:
+        raise ValueError(
+            f"{labels} breaks {about_links['broken']:,} of the links, but the bound is one for clusterings "
+            "that break none: leave out --labels, or give --link-weight"
+        )
     with progress("bound") as callback:
         problem = with_selected_costs(problem, Execution(), callback).resolved()
         if given is not None:
@@ -107,7 +124,7 @@ def bound(
         distance = Distance(objective, inside, found)
         about |= {"objective": distance.objective, "inside": inside}
         about |= {"gap": distance.gap, "gap_inside": distance.gap_inside}
-    about |= {"verified": check is not None, "output": output}
+    about |= {"links": about_links, "verified": check is not None, "output": output}
     if as_json:
         print_json(about)
     else:
@@ -122,6 +139,7 @@ def _print(about: dict[str, Any]) -> None:
     verified = about["verified"]
     rows = {
         "items": f"{about['n']:,}",
+        "links": links_row(about["links"]),
         "objective": objective,
         "bound": f"{about['bound']:,.2f}{'; the certificate adds up' if verified else ''}",
         "gap": gap,

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clusterfug.cli import options
+from clusterfug.cli.clustering import algorithm_row, bound_row, size_rows
+from clusterfug.cli.links import LinkOptions, describe_links, links_row
 from clusterfug.cli.options import no_options
 from clusterfug.cli.problem import CostOptions, describe
 from clusterfug.cli.terminal import console, facts, figures, print_json, progress
@@ -33,6 +35,10 @@ def cluster(
     weights: options.Weights = None,
     metric: options.MetricName = None,
     center: options.Center = None,
+    must_link: options.MustLink = None,
+    cannot_link: options.CannotLink = None,
+    exclusive: options.Exclusive = None,
+    link_weight: options.LinkWeight = None,
     algorithm: options.Algorithm = "auto",
     refine: options.Refine = False,
     init: options.Init = None,
@@ -62,14 +68,18 @@ def cluster(
     from clusterfug.io.labels import read_labels
     from clusterfug.solvers import make_solver
 
+    links = LinkOptions(must_link, cannot_link, exclusive, link_weight)
     costs = CostOptions(
-        threshold, strictness, n_neighbors, n_clusters, alpha, prefer, weights, metric, center
+        threshold, strictness, n_neighbors, n_clusters, alpha, prefer, weights, metric, center, links
     )
     values = None if thresholds is None else _range(thresholds)
     if values is not None:
         results = {"--output": output, "--init": init, "--bound": bound}
         places = {"--checkpoint": checkpoint, "--scheduler": scheduler}
-        no_options(costs.models | results | places, "does not go with --thresholds, which makes a table")
+        no_options(
+            costs.models | links.files | results | places,
+            "does not go with --thresholds, which makes a table",
+        )
     _check_outputs(features, output, plot, (features, *costs.inputs, *([init] if init else [])))
     solver = make_solver(
         algorithm,
@@ -82,6 +92,13 @@ def cluster(
         ann=ann and ann.value,
     )
     limit = options.in_bytes(memory_limit)
+    if links.are_given:
+        links.check_solver(solver)
+        elsewhere: dict[str, Any] = {"--checkpoint": checkpoint, "--scheduler": scheduler}
+        elsewhere |= {"--n-clusters": n_clusters, "--device": device not in ("cpu", "auto")}
+        no_options(elsewhere, "does not go with links: leave out one or the other")
+        if features.is_dir():
+            raise ValueError(f"links go with one file of features, but {features} is a folder")
     in_parts = features.is_dir() or checkpoint is not None or scheduler is not None
     if in_parts or (limit is not None and features.suffix.lower() in ENDINGS):
         problem = costs.problem(Features(features), features)  # files are opened, but not read yet
@@ -98,8 +115,13 @@ def cluster(
         raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
     if values is not None:
         problem = problem.with_costs(Threshold(values[0]))
+    elif links.are_given and problem.kind != "graph":
+        without_neighbours = problem.with_costs(Threshold(0.0))
+        if plan(without_neighbours, solver, memory_limit=limit).is_sharded:
+            raise ValueError("--memory-limit is exceeded: shards do not go with links")
+    linked = links.linked(problem, features)
     execution = plan(
-        problem,
+        linked,
         solver,
         device=device,
         precision=precision.value,
@@ -114,7 +136,7 @@ def cluster(
         _cluster_at_thresholds(problem, values, solver, execution, plot, as_json)
         return
     with progress() as callback, _advice() as notes:
-        result = core.solve(problem, solver, execution, bound=bound, callback=callback)
+        result = core.solve(linked, solver, execution, bound=bound, callback=callback)
     threads.check_stop()
     _write(result, output, plot, folder)
     advice = None if result.choice is not None or not notes else str(notes[0].message)
@@ -208,6 +230,7 @@ def _as_dict(problem: Any, result: "Clustering", execution: "Execution") -> dict
         "n_clusters": result.n_clusters,
         "objective": result.objective,
         "inside": result.inside,
+        "links": describe_links(result.links, result.labels),
         "lower_bound": result.lower_bound,
         "gap": result.gap,
         "gap_inside": result.gap_inside,
@@ -222,31 +245,19 @@ def _as_dict(problem: Any, result: "Clustering", execution: "Execution") -> dict
 
 
 def _print(result: "Clustering", output: Path | None, advice: str | None, refines: bool) -> None:
-    sizes = np.sort(np.bincount(result.labels))[::-1]
-    bound = end = None
-    if result.bound is not None:
-        far = f"at most {result.gap:.4%} from optimal, {result.gap_inside:.2%} of inside"
-        bound = f"{result.lower_bound:,.2f}; {'proven optimal' if result.optimal else far}"
-    last = result.trace[-1]
-    if last.move_optimal and last.join_optimal:
-        end = "no single move or join improves it"
-    elif refines and last.name != "joins":
-        end = "stopped early"
-    rows = {
-        "items": f"{len(result.labels):,}",
-        "clusters": f"{result.n_clusters:,}",
-        "largest": ", ".join(f"{size:,}" for size in sizes[:5]),
-        "alone": f"{np.count_nonzero(sizes == 1):,}",
+    rows = {"items": f"{len(result.labels):,}"} | size_rows(result)
+    more = {
         "threshold": None if result.choice is None else f"local, {result.choice.reason}",
+        "links": links_row(describe_links(result.links, result.labels)),
         "objective": f"{result.objective:,.2f}",
         "inside": f"{result.inside:,.2f}",
-        "bound": bound,
-        "algorithm": result.algorithm if end is None else f"{result.algorithm}; {end}",
+        "bound": bound_row(result),
+        "algorithm": algorithm_row(result, refines),
         "seconds": f"{result.seconds:.2f}",
         "labels": str(output or "not written; -o labels.npy writes them"),
         "note": advice,
     }
-    console().print(facts(rows))
+    console().print(facts(rows | more))
 
 
 def _cluster_at_thresholds(

@@ -4,10 +4,12 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from rich.table import Table
 from rich.text import Text
 
 from clusterfug.cli import options
+from clusterfug.cli.links import LinkOptions, describe_links, links_row
 from clusterfug.cli.options import argument, option
 from clusterfug.cli.problem import CostOptions, describe
 from clusterfug.cli.terminal import console, facts, figures, note, print_json
@@ -46,6 +48,10 @@ def evaluate(
     weights: options.Weights = None,
     metric: options.MetricName = None,
     center: options.Center = None,
+    must_link: options.MustLink = None,
+    cannot_link: options.CannotLink = None,
+    exclusive: options.Exclusive = None,
+    link_weight: options.LinkWeight = None,
     as_json: options.Json = False,
 ) -> None:
     """Say how large clusters are, how well they agree with known classes, and what they cost."""
@@ -56,8 +62,12 @@ def evaluate(
     from clusterfug.problems.arguments import with_selected_costs
     from clusterfug.report import evaluation
 
-    costs = CostOptions(threshold, strictness, n_neighbors, None, alpha, prefer, weights, metric, center)
+    links = LinkOptions(must_link, cannot_link, exclusive, link_weight)
+    costs = CostOptions(
+        threshold, strictness, n_neighbors, None, alpha, prefer, weights, metric, center, links
+    )
     if features is None:
+        links.check_none_given("goes with --features")
         costs.check_none_given("goes with --features")
     for path in (labels, truth, features):
         if path is not None:
@@ -69,9 +79,12 @@ def evaluate(
         given.check_items(truth, len(known))
     about: dict[str, Any] = {}  # what the costs are
     if features is not None:
-        problem = costs.problem(files.read_features(features), features, given)
+        problem = links.linked(costs.problem(files.read_features(features), features, given), features)
+        is_noise = given.labels == evaluation.NO_LABEL
+        alone = given.labels.max() + 1 + np.arange(len(is_noise))
+        about_links = describe_links(problem.links, np.where(is_noise, alone, given.labels))
         problem = with_selected_costs(problem, Execution())
-        about = describe(problem)
+        about = describe(problem) | {"links": about_links}
         problem = problem.resolved()
     found = evaluation.evaluate(given.labels, known, problem)
     if found.cost is not None and features is not None:
@@ -94,7 +107,7 @@ def _print(found: "Evaluation", labels: Path, truth: Path | None, about: dict[st
     if (cost := found.cost) is not None:
         rows = {"objective": cost.objective, "all singletons": cost.all_singletons, "inside": cost.inside}
         out.print()
-        out.print(facts({name: f"{value:,.2f}" for name, value in rows.items()} | _cost_row(about)))
+        out.print(facts({name: f"{value:,.2f}" for name, value in rows.items()} | _cost_rows(about)))
     out.print()
     out.print(_histogram(found))
     if found.noise:
@@ -103,13 +116,14 @@ def _print(found: "Evaluation", labels: Path, truth: Path | None, about: dict[st
         out.print(note("unlabelled", f"(class -1): {found.unlabelled:,}, left out of the comparison"))
 
 
-def _cost_row(about: dict[str, Any]) -> dict[str, str]:
-    """Return the row that says what the costs are."""
+def _cost_rows(about: dict[str, Any]) -> dict[str, str | None]:
+    """Return the rows that say what the costs and the links are."""
     features = f"({'centred ' if about['center'] else ''}{about['metric']})"
+    links = {"links": links_row(about["links"])}
     if "alpha" in about:
-        return {"alpha": f"{about['alpha']}, prefer {about['prefer']} {features}"}
+        return {"alpha": f"{about['alpha']}, prefer {about['prefer']} {features}"} | links
     strict = f", strictness {about['strictness']:g}" if "strictness" in about else ""
-    return {"threshold": f"{about['threshold']}{strict} {features}"}
+    return {"threshold": f"{about['threshold']}{strict} {features}"} | links
 
 
 def _sizes_table(found: "Evaluation", labels: Path, truth: Path | None) -> Table:

@@ -55,10 +55,10 @@ Threshold = Annotated[
     str | None,
     option(
         "Similarity at which a pair neither attracts nor repels: larger gives more clusters. local is one "
-        "for each item, from its neighbours; auto selects how strict, too. Default: auto, or what a text "
-        f"file says; {_AS_LABELS}.",
+        "for each item, from its neighbours; auto selects how strict, too; neighbours is the modularity of "
+        f"a graph of nearest neighbours. Default: auto, or what a text file says; {_AS_LABELS}.",
         *("--threshold", "-t"),
-        metavar="NUMBER | local | auto",
+        metavar="NUMBER | local | auto | neighbours",
     ),
 ]
 Strictness = Annotated[
@@ -105,10 +105,36 @@ Center = Annotated[
     ),
 ]
 
+# Links.
+_PAIRS = "one pair of item numbers per line, counted from 0: .csv, .tsv, .txt or .npy"
+MustLink = Annotated[
+    Path | None, option(f"Items that belong together: {_PAIRS}. No link is broken, without --link-weight.")
+]
+CannotLink = Annotated[Path | None, option(f"Items that do not belong together: {_PAIRS}.")]
+Exclusive = Annotated[
+    str | None,
+    option(
+        "A group per item, for example its photo: no two items of a group are together. One name or number "
+        "per line, empty or -1 for none: .csv, .tsv or .txt; the column of a .csv file with a heading, as "
+        "in photos.csv:photo; or numbers: .npy, .npz or .parquet.",
+        metavar="FILE[:COLUMN]",
+    ),
+]
+LinkWeight = Annotated[
+    float | None, option("What it costs to break a link. Default: no link may be broken.", metavar="NUMBER")
+]
+
 # The search, and where it runs.
 Algorithm = Annotated[
     str,
     shown(f"{_ALGORITHMS}\n\nFor a graph: {', '.join(names('graph'))}.", "--algorithm", "-a"),
+]
+GraphAlgorithm = Annotated[
+    str,
+    shown(
+        escape("\n\n".join(f"{name}: {SOLVERS[name].summary}." for name in names("graph"))),
+        *("--algorithm", "-a"),
+    ),
 ]
 Refine = Annotated[bool, option("Refine what a contraction found by moves and joins.", "--refine")]
 Init = Annotated[

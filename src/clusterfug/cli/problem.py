@@ -1,12 +1,13 @@
 """From the options of a command to a problem: `cluster`, `bound` and `evaluate` share it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clusterfug import checks
+from clusterfug.cli.links import LinkOptions
 from clusterfug.cli.options import Metric, Prefer, no_options
 from clusterfug.io.text import is_number
 
@@ -22,7 +23,7 @@ MAX_ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class CostOptions:
-    """The options that describe the costs of features; None where they are not given."""
+    """The options that describe the costs of features, and links; None where they are not given."""
 
     threshold: str | None = None
     strictness: float | None = None
@@ -33,6 +34,7 @@ class CostOptions:
     weights: Path | None = None
     metric: Metric | None = None
     center: bool | None = None
+    links: LinkOptions = field(default_factory=LinkOptions)
 
     def __post_init__(self) -> None:
         if self.alpha is not None and self.threshold is not None:
@@ -46,7 +48,7 @@ class CostOptions:
     def inputs(self) -> list[Path]:
         """Files that the options name."""
         alpha = None if self.alpha is None or is_number(self.alpha) else Path(self.alpha)
-        return [path for path in (self.weights, alpha) if path is not None]
+        return [*(path for path in (self.weights, alpha) if path is not None), *self.links.inputs]
 
     @property
     def models(self) -> dict[str, Any]:
@@ -64,12 +66,12 @@ class CostOptions:
         return any(value is not None for value in self.models.values())
 
     def check_none_given(self, reason: str) -> None:
-        """Raise an error if any of the options is given."""
+        """Raise an error if any of the options but links is given."""
         rest = {"--prefer": self.prefer, "--metric": self.metric, "--center": self.center}
         no_options(self.models | rest | {"--weights": self.weights}, reason)
 
     def read(self, path: Path, labels: "LabelFile | None" = None) -> Any:
-        """Return the problem in a file of features or of a graph, which has its costs."""
+        """Return the problem in a file of features or of a graph, which has its costs; without links."""
         from clusterfug.io import files
         from clusterfug.problems.graph import GraphProblem
 
@@ -79,10 +81,11 @@ class CostOptions:
         self.check_none_given(f"goes with features, but {path} holds a graph")
         if labels is not None:
             labels.check_items(path, instance.n)
+            self._check_links(labels, labels.settings())
         return instance
 
     def problem(self, features: "Features", path: Path, labels: "LabelFile | None" = None) -> Any:
-        """Return the problem of features that were read from a file.
+        """Return the problem of features that were read from a file, without links.
 
         What is not given comes from the settings of the labels, or from a text file: one that says its
         threshold is a finished problem, whose rows are used as they are.
@@ -129,11 +132,23 @@ class CostOptions:
         settings = labels.settings()
         if settings is None or settings.objective is None:
             return
+        had_soft_links = settings.links == "soft"
+        if self.links.are_soft and not had_soft_links:
+            return
         if abs(settings.objective - objective) > MAX_ROUNDING * scale:
+            on_other, with_others, advice = (
+                ("another graph", "for another objective", "give that graph")
+                if settings.cost_model is None
+                else (
+                    "other features",
+                    "with other weights",
+                    "give those, or say what the costs are (--threshold)",
+                )
+            )
+            links = " or links" if had_soft_links else ""
             raise ValueError(
-                f"{labels.path} was solved on other features than {path}, or with other weights: its "
-                f"objective was {settings.objective:,.2f}, but is {objective:,.2f} with these; give those, "
-                "or say what the costs are (--threshold)"
+                f"{labels.path} was solved on {on_other} than {path}, or {with_others}{links}: its "
+                f"objective was {settings.objective:,.2f}, but is {objective:,.2f} here; {advice}"
             )
 
     def _settings_of(self, labels: "LabelFile", file_threshold: float | None) -> "LabelSettings | None":
@@ -156,7 +171,16 @@ class CostOptions:
             )
         if settings is not None and settings.weighted and self.weights is None:
             raise ValueError(f"{labels.path} was solved with weights, which are not stored: give --weights")
+        self._check_links(labels, settings)
         return settings
+
+    def _check_links(self, labels: "LabelFile", settings: "LabelSettings | None") -> None:
+        """Raise an error if labels were solved with links that are costs, unless such are given again."""
+        if settings is not None and settings.links == "soft" and not self.links.are_soft:
+            raise ValueError(
+                f"{labels.path} was solved with links that may be broken, which are not stored: give "
+                "--must-link, --cannot-link or --exclusive, and --link-weight, as they were"
+            )
 
 
 def describe(problem: Any) -> dict[str, Any]:

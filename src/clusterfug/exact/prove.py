@@ -44,7 +44,7 @@ def prove(
     """
     n = len(costs)
     i, j = np.triu_indices(n, 1)
-    quantum = _quantum(costs[i, j])
+    quantum = _quantum(costs[i, j] if counted is None else np.append(costs[i, j], counted[i, j]))
     unit = quantum or 1.0
     costs = np.where(np.eye(n, dtype=bool), 0.0, costs / unit)
     weights = costs[i, j] if counted is None else counted[i, j] / unit

@@ -15,9 +15,9 @@ def execute(
     """Solve a problem; a lower bound is computed first, so that a search can stop when it reaches it."""
     record = Recorder(solver.name)
     problem = problem.resolved()
-    solver.check(problem.n)
     reduction = problem.reduced()
     solver = solver.on_nodes(reduction)
+    solver.check(reduction.problem.n)
     context = Context(record, callback, execution.memory_limit)
     if bound and not solver.proves_optimality:
         from clusterfug.bounds.compute import bound_problem

@@ -7,7 +7,7 @@ Pairs (.csv, .tsv, .txt, .npy)     Groups (.csv, .tsv, .txt, or numbers as in fi
     0 3                                beach.jpg
     1 2                                zoo.jpg
 
-Items are counted from 0. A group is named in the line of its item; an empty line is an item without a group.
+Items are counted from 0. The group of an item is named in its line, which is empty if it has none.
 """
 
 from pathlib import Path
@@ -22,6 +22,7 @@ from clusterfug.io.rows import Rows, read_fields
 
 PAIR_ENDINGS = (".csv", ".tsv", ".txt", ".npy")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+GROUP_ENDINGS = (*TEXT_ENDINGS, ".npy", ".npz", ".parquet")
 #: Files of groups in which a column may be named.
 TABLE_ENDINGS = (".csv", ".tsv")
 
@@ -53,7 +54,12 @@ def read_groups(path: Path, column: str | None = None) -> Any:
     Groups in text are their names, "" for none: that is an empty field, or a number below 0.
     """
     files.check_readable(path)
-    if path.suffix.lower() not in TEXT_ENDINGS:
+    ending = path.suffix.lower()
+    if ending not in GROUP_ENDINGS:
+        raise ValueError(
+            f"{path} has an unknown ending: a file of groups of items ends in {', '.join(GROUP_ENDINGS)}"
+        )
+    if ending not in TEXT_ENDINGS:
         if column is not None:
             raise ValueError(f"{path} has no names of columns: leave out ':{column}'")
         return read_column(path)
@@ -75,8 +81,8 @@ def _only_column(path: Path) -> list[str]:
 def _named_column(path: Path, column: str) -> list[str]:
     if path.suffix.lower() not in TABLE_ENDINGS:
         raise ValueError(
-            f"{path} has no names of columns: leave out ':{column}', or give a {' or '.join(TABLE_ENDINGS)} "
-            "file with a heading"
+            f"{path} has no names of columns: leave out ':{column}', or give a file with a heading, "
+            f"{' or '.join(TABLE_ENDINGS)}"
         )
     rows = read_fields(path)
     heading = rows[0] if rows else []
@@ -89,7 +95,7 @@ def _named_column(path: Path, column: str) -> list[str]:
     for line, row in enumerate(rows[1:], start=2):
         if not row and width > 1:
             continue  # an empty line is no row of a table of several columns
-        if len(row) not in (width, width - 1 + bool(row)):
+        if row and len(row) != width:
             raise ValueError(f"{path}, line {line}: {len(row)} fields where the heading has {width}")
         names.append(row[at] if row else "")
     return names

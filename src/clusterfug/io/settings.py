@@ -86,7 +86,7 @@ class LabelSettings:
         try:
             found = json.loads(text)
             values = {name: found.get(name) if name in LATER else found[name] for name in TYPES}
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError("they are not what clusterfug writes") from error
         if found.get("format") != FORMAT:
             raise ValueError(f"their format is not {FORMAT!r}")

@@ -70,7 +70,14 @@ def any_problem(
     if given_links:
         checks.rectangle(X)
         return with_links(problem, **links)
-    return problem if like is None or like.links is None else problem.linked(like.links)
+    if like is None or like.links is None:
+        return problem
+    if like.links.n != X.shape[0]:
+        raise ValueError(
+            f"the clustering's links are of {like.links.n:,} items, but {name} has {X.shape[0]:,}: for its "
+            "costs alone give threshold=result.costs"
+        )
+    return problem.linked(like.links)
 
 
 def with_links(problem: Any, **links: Any) -> Any:
@@ -96,10 +103,9 @@ def _model_like(result: Clustering, threshold: Any, **costs: Any) -> CostModel:
 
 def feature_problem(X: Any, threshold: Any = None, **costs: Any) -> Solvable:
     """Return the problem of features, or a `DenseProblem` as it is."""
-    problem = any_problem(X, threshold, **costs)
-    if problem.kind == "graph":
+    if getattr(X, "kind", None) == "graph":
         raise TypeError("X is a GraphProblem: use multicut")
-    return problem
+    return any_problem(X, threshold, **costs)
 
 
 def preprocessing_of(metric: str | None, center: bool | None) -> Preprocessing:

@@ -24,6 +24,7 @@ from clusterfug.problems.cost_kernels import (
     costs_to_items,
     mirror,
     own_costs,
+    query_of_item,
     squared_norms,
     sum_absolute_rows,
     sum_rows,
@@ -267,8 +268,8 @@ class DenseProblem(Problem):
 
     def closeness(self, i: int) -> NDArray[Any]:
         """Cost of item i to every item."""
-        query = self.queries(i, i + 1, np.float64)[0]
-        costs = np.empty(self.n)
+        query, costs = np.empty(self.d + 1), np.empty(self.n)
+        query_of_item(self.rows, i, query)
         for block in self.blocks():
             costs_to_items(self.rows, query, block.start, block.stop, costs)
         return costs

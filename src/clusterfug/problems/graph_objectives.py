@@ -73,7 +73,7 @@ def modularity(
     total = float(graph.costs.sum())
     if not total > 0:
         raise ValueError("modularity needs edges of positive weight: the graph has none")
-    offset = -resolution * float((degrees**2).sum()) / (4 * total**2)
+    offset = -resolution * float(((degrees / (2 * total)) ** 2).sum())
     return GraphObjective(graph, np.sqrt(resolution / (2 * total)) * degrees, 1 / total, offset)
 
 
@@ -135,19 +135,23 @@ def cluster_editing(edges: Any, n_nodes: int | None = None) -> GraphObjective:
     >>> problem.value(multicut(problem))
     1.0
     """
-    graph = _weighted_graph(edges, None, n_nodes)
+    graph = _graph(edges, None, n_nodes)
     edited = GraphProblem(graph.edges, np.full(len(graph.edges), 2.0), graph.n)
     return GraphObjective(edited, np.ones(graph.n), -1.0, float(len(graph.edges)))
 
 
+def _graph(edges: Any, weights: Any, n_nodes: int | None) -> GraphProblem:
+    """Graph of edge weights, 1 by default."""
+    if weights is None and not hasattr(edges, "tocoo") and not isinstance(edges, GraphProblem):
+        weights = np.ones(len(np.atleast_1d(checks.as_array("edges", edges))))
+    return as_graph(edges, weights, n_nodes)
+
+
 def _weighted_graph(edges: Any, weights: Any, n_nodes: int | None) -> GraphProblem:
     """Graph of edge weights >= 0."""
-    if weights is None and not hasattr(edges, "tocoo") and not isinstance(edges, GraphProblem):
-        weights = np.ones(len(checks.as_array("edges", edges)))
-    graph = as_graph(edges, weights, n_nodes)
+    graph = _graph(edges, weights, n_nodes)
     if len(graph.costs) and graph.costs.min() < 0:
         at = int(np.argmin(graph.costs))
-        raise ValueError(
-            f"weights must not be negative: {graph.costs[at]:g} of edge {tuple(graph.edges[at])}"
-        )
+        i, j = graph.edges[at].tolist()
+        raise ValueError(f"weights must not be negative: {graph.costs[at]:g} of edge ({i}, {j})")
     return graph

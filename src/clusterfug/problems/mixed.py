@@ -21,6 +21,7 @@ from clusterfug.problems.graph import GraphProblem, as_graph, by_node
 from clusterfug.problems.links import Links
 from clusterfug.problems.protocol import GAIN_TOLERANCE, GroupCosts, LabelCosts, Problem, Reduction
 from clusterfug.refinement.sparse_costs import NO_TERMS, SparseTerms
+from clusterfug.result import number_by_first_appearance
 
 if TYPE_CHECKING:
     from clusterfug.bounds.certificate import Certificate
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from clusterfug.refinement.budget import Budget
     from clusterfug.result import Clustering
 
-#: A problem of at most this many items is solved as the complete graph of its costs.
+#: A problem of at most this many items, whose costs are integers, is solved as the complete graph of them.
 MAX_COMPLETE = 64
 _EPSILON = float(np.finfo(np.float64).eps)
 _MAX_EXACT_INTEGER = 2**53  # integers of smaller magnitude are exact in float64
@@ -103,6 +104,8 @@ class MixedProblem(Problem):
         """
         n = problem.n
         if isinstance(problem, MixedProblem):
+            if problem.links is not None:
+                raise ValueError("the problem has links already: give all links at once")
             dense, graph, apart, together = problem.dense, problem.graph, problem.apart, problem.together
         elif isinstance(problem, GraphProblem):
             dense, graph = DenseProblem(np.zeros((n, 1), dtype=np.float32), 0.0), problem
@@ -112,8 +115,6 @@ class MixedProblem(Problem):
             dense, graph = problem, GraphProblem(NO_PAIRS, [], n)
             apart, together = Apart.nothing(), None
         if links.weight is None:
-            if together is not None or not apart.is_empty:
-                raise ValueError("the problem has hard links already: give all links at once")
             if len(links.must):
                 together = links.groups
             linked = cls.of_parts(dense, graph, Apart.of_links(links), together)
@@ -162,28 +163,32 @@ class MixedProblem(Problem):
             return Reduction(self, None)
         if not len(self.graph.costs):
             return Reduction(self.dense, None)
-        return Reduction(self.complete_graph() if self.n <= MAX_COMPLETE else self, None)
+        is_small = self.n <= MAX_COMPLETE and self.has_whole_costs
+        return Reduction(self.complete_graph() if is_small else self, None)
 
     def complete_graph(self) -> GraphProblem:
-        """The same problem with the cost of every pair as an edge."""
+        """The same problem with the cost of every pair as an edge, of costs that are exact."""
         pairs = np.stack(np.triu_indices(self.n, 1), axis=1)
         costs = self.dense.costs_of_pairs(pairs) + self.graph.repulsion(pairs).aside
-        graph = GraphProblem(pairs, costs, self.n)
-        graph.parallel_error = self.cost_error()  # that of the costs
-        return graph
+        return GraphProblem(pairs, costs, self.n)
 
     def feasible(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.apart.separated(labels)
 
     def label_weightless(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Labels in which items of weight 0 that nothing ties to others are with the most similar mean."""
-        absent = self.dense.rows.weight == 0
-        if not absent.any():
+        """Labels in which items of weight 0 that nothing ties to others are with the most similar mean.
+
+        Items without any cost, such as nodes without edges, are alone.
+        """
+        absent, costless = self.dense.rows.weight == 0, self.dense.magnitudes == 0
+        if not costless.any():
             return labels
-        absent[self.graph.edges.ravel()] = absent[self.apart.items()] = False
+        tied = np.zeros(self.n, dtype=np.bool_)
+        tied[self.graph.edges.ravel()] = tied[self.apart.items()] = True
         if self.together is not None:
-            absent &= np.bincount(self.together)[self.together] == 1
-        return self.dense.label_absent(labels, absent)
+            tied |= np.bincount(self.together)[self.together] > 1
+        labels = np.where(costless & ~absent & ~tied, self.n + np.arange(self.n), labels)
+        return self.dense.label_absent(number_by_first_appearance(labels), absent & ~tied)
 
     # Derived problems and costs between groups.
 
@@ -285,9 +290,7 @@ class MixedProblem(Problem):
 
         return first_feature_moves(self.dense, partners.neighbours, rng, self.terms, partners.best)
 
-    def subdivide(
-        self, labels: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.int64] | None:
+    def subdivide(self, labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64] | None:
         if self.dense.may_attract:
             return None
         within = MixedProblem.of_parts(self.dense, self.graph.within(labels), self.apart)
@@ -334,7 +337,8 @@ class MixedProblem(Problem):
         arrays = (features, alpha, weight, signature)
         if not self.graph.has_whole_costs or not all(np.all(x == np.round(x)) for x in arrays):
             return False
-        return bool(self.dense.largest_cost * float(self.n) ** 2 < _MAX_EXACT_INTEGER)
+        largest = self.dense.largest_cost * float(self.n) ** 2 + float(np.abs(self.graph.costs).sum())
+        return bool(largest < _MAX_EXACT_INTEGER)
 
     def cost_error(self, pairs: NDArray[Any] | None = None) -> float:
         """Upper bound on the rounding errors of the costs of all pairs, or of some."""
@@ -343,8 +347,11 @@ class MixedProblem(Problem):
     def repulsion_error(self) -> float:
         if self.has_whole_costs:
             return 0.0
-        known = np.concatenate([self.graph.edges, self.apart.known_pairs()])  # they may repel in any case
-        return self.dense.repulsion_error() + self.dense.cost_error(known) + self.graph.cost_error()
+        edges = self.graph.edges
+        costs = self.dense.costs_of_pairs(edges) + self.graph.costs
+        doubtful = edges[costs <= self.pair_errors(edges)]  # others attract beyond doubt
+        known = np.concatenate([doubtful, self.apart.known_pairs()])
+        return self.dense.repulsion_error() + self.cost_error(known)
 
     def pair_errors(self, pairs: NDArray[Any]) -> NDArray[np.float64]:
         if self.has_whole_costs:
@@ -362,7 +369,9 @@ class MixedProblem(Problem):
 
     def scaled_costs(self) -> tuple[NDArray[Any], float]:
         """All pair costs in units of the number that comes with them, to pack triangles."""
-        costs, unit = self.dense.scaled_costs()
+        costs, unit_of_features = self.dense.scaled_costs()
+        unit = max(unit_of_features, float(np.abs(self.graph.costs).max(initial=0.0)))
+        costs *= unit_of_features / unit
         add_symmetric(costs, self.graph.edges, self.graph.costs / unit)
         apart = self.apart.known_pairs()
         add_symmetric(costs, apart, np.full(len(apart), -float(np.abs(costs).sum(dtype=np.float64)) - 1.0))

@@ -97,7 +97,7 @@ class GroupCosts(NamedTuple):
     @property
     def penalty(self) -> float:
         """What it costs in `constrained` to put two groups together that must be apart."""
-        return float(np.abs(self.costs).sum()) or 1.0
+        return float(np.abs(self.costs[~self.apart]).sum()) or 1.0 if self.apart is not None else 0.0
 
     @property
     def constrained(self) -> NDArray[np.float64]:
@@ -222,9 +222,7 @@ class Problem(Solvable):
         The order of the items follows from the costs, or is random if a generator is given.
         """
 
-    def subdivide(
-        self, labels: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.int64] | None:
+    def subdivide(self, labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64] | None:
         """Labels of parts of the clusters: moves along edges from singletons within every cluster.
 
         None if only a search among all pairs would find the parts.
