@@ -14,7 +14,7 @@ PYTHON = re.compile(r"```python\n(.*?)```\n(?:```\n(.*?)```\n)?", re.DOTALL)
 def test_python_snippets_print_what_the_readme_says(capsys):
     namespace = {}
     snippets = PYTHON.findall(README)
-    assert len(snippets) == 3
+    assert len(snippets) == 4
     for code, output in snippets:
         exec(compile(code, "README.md", "exec"), namespace)
         assert capsys.readouterr().out == output

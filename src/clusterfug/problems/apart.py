@@ -74,10 +74,14 @@ class Apart(NamedTuple):
                 f"the exclusive groups have {count:,} pairs, more than this algorithm writes down "
                 f"({MAX_PAIRS:,}): use algorithm='auto'"
             )
+        return _distinct(np.concatenate([self.pairs, self._pairs_within_groups()]))
+
+    def _pairs_within_groups(self) -> NDArray[np.int64]:
+        """All pairs of items of the same group, once per group."""
         by_group = self.members[np.argsort(self.members[:, 1], kind="stable")]
-        pairs = np.empty((count, 2), dtype=np.int64)
+        pairs = np.empty((self.pairs_of_groups(), 2), dtype=np.int64)
         write_pairs(np.ascontiguousarray(by_group), pairs)
-        return _distinct(np.concatenate([self.pairs, pairs]))
+        return pairs
 
     def known_pairs(self) -> NDArray[np.int64]:
         """All pairs if they are few enough to be written down, else those outside groups."""
@@ -107,12 +111,8 @@ class Apart(NamedTuple):
         if local.is_empty:
             return None
         apart = np.zeros((int(nodes.max()) + 1,) * 2, dtype=np.bool_)
-        apart[local.pairs[:, 0], local.pairs[:, 1]] = True
-        shared = np.zeros((len(apart), int(local.members[:, 1].max(initial=-1)) + 1), dtype=np.float32)
-        shared[local.members[:, 0], local.members[:, 1]] = 1.0
-        shared = shared[:, shared.any(axis=0)]
-        apart |= apart.T | (shared @ shared.T > 0)
-        np.fill_diagonal(apart, False)
+        for pairs in (local.pairs, local._pairs_within_groups()):
+            apart[pairs[:, 0], pairs[:, 1]] = apart[pairs[:, 1], pairs[:, 0]] = True
         return apart
 
     def separated(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -23,7 +23,6 @@ from clusterfug.refinement.sparse_costs import (
     NO_SPARSE,
     SparseState,
     add_edge_costs_to_own,
-    is_open,
 )
 
 _N_CANDIDATES = 4  # clusters in the list of an item
@@ -146,6 +145,9 @@ def _score_slots(
     if exact:
         slack[:] = lost = 0.0
     whole = len(items) == problem.n
+    column_of = np.full(len(clusters.sizes) if sparse.n_groups else 0, -1)
+    if sparse.n_groups:
+        column_of[slots] = np.arange(len(slots))
 
     def block(part: slice) -> None:
         features = rows.features[part] if whole else rows.features[items[part]]
@@ -153,20 +155,21 @@ def _score_slots(
         np.matmul(features, columns, out=scores)
         margins = Margins(1 / scale, lost, last, slack)
         if sparse.n_groups:
-            exclude_slots(sparse, scores, items[part], slots)
+            exclude_slots(sparse, clusters.labels, column_of, scores, items[part])
         insert_candidates(rows, scores, items[part], slots, margins, magnitudes, clusters.labels, lists)
 
     threads.for_each(block, threads.slices(len(items), _BLOCK_ITEMS))
 
 
 @kernel
-def exclude_slots(state: SparseState, scores: Floats, items: Ints, slots: Ints) -> None:
-    """Set scores of clusters that exclude an item by a group to -inf, until they change."""
+def exclude_slots(state: SparseState, labels: Ints, column_of: Ints, scores: Floats, items: Ints) -> None:
+    """Set scores of the clusters that exclude an item by a group to -inf, until they change."""
     for r in range(items.shape[0]):
-        if state.group_starts[items[r]] < state.group_starts[items[r] + 1]:
-            for c in range(slots.shape[0]):
-                if not is_open(state, items[r], slots[c]):
-                    scores[r, c] = -np.inf
+        for g in state.groups[state.group_starts[items[r]] : state.group_starts[items[r] + 1]]:
+            for member in state.members[state.member_starts[g] : state.member_starts[g + 1]]:
+                column = column_of[labels[member]]
+                if column >= 0:
+                    scores[r, column] = -np.inf
 
 
 @kernel

@@ -46,6 +46,8 @@ class SparseState(NamedTuple):
     group_starts: Ints
     groups: Ints
     n_groups: int
+    member_starts: Ints  # items of group g are members[member_starts[g]:member_starts[g + 1]]
+    members: Ints
     keys: Ints  # hash table with open addressing: slot * n_groups + group for the groups of each cluster
     cost: Floats  # (slots,) cost of the item that is evaluated along its edges; 0 between items
     magnitude: Floats  # (slots,) the same of absolute costs, where they are needed; 0 between items
@@ -61,9 +63,13 @@ def sparse_state(terms: SparseTerms, labels: NDArray[np.int64], slots: int) -> S
     """State for clusters in slots, given the slot of every item."""
     n_groups = int(terms.groups.max(initial=-1)) + 1
     slots = slots if terms.has_edges else 0
+    order = np.argsort(terms.groups, kind="stable")
+    items = np.repeat(np.arange(len(terms.group_starts) - 1), np.diff(terms.group_starts))
     state = SparseState(
         *terms,
         n_groups=n_groups,
+        member_starts=np.searchsorted(terms.groups[order], np.arange(n_groups + 1)),
+        members=items[order],
         keys=np.full(1 << (2 * len(terms.groups)).bit_length(), _EMPTY),
         cost=np.zeros(slots),
         magnitude=np.zeros(slots),
