@@ -181,3 +181,11 @@ def test_links_hold_whatever_the_costs(blobs, parameters):
 def test_wrong_links_are_one_line(blobs, links, message):
     with pytest.raises(ValueError, match=message):
         DenseMulticut(threshold=0.5).fit(blobs[0], **links)
+
+
+def test_new_rows_are_apart_from_fitted_rows_of_their_group():
+    faces = np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1]])
+    model = DenseMulticut(0.5).fit(faces)
+    np.testing.assert_array_equal(model.predict([[1, 0], [1, 0.05]], exclusive=["q", "q"]), [0, 1])
+    with pytest.raises(ValueError, match="nearest looks at features alone: leave out exclusive"):
+        model.predict(faces, nearest=True, exclusive=[1, 1, 2, 2])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusterfug.problems.apart import Apart
 from clusterfug.problems.links import Links, make_links
 
 MESSAGE = re.compile(
@@ -76,14 +77,14 @@ def test_soft_links_are_those_of_the_definition(given, labels):
     assert (links.n, links.weight, links.is_hard) == (n, 2.0, False)
     assert links.must.tolist() == as_lists(must)
     assert links.cannot.tolist() == as_lists(cannot)
+    cannot = [pair for pair in cannot if pair not in apart]  # those of a group count once
     assert links.groups.tolist() == list(range(n))
-    assert links.exclusive_pairs().tolist() == as_lists(apart)
-    assert links.n_exclusive_pairs == len(apart)
+    assert Apart.of_links(links).all_pairs().tolist() == as_lists(sorted([*cannot, *apart]))
     shared = [group for group in exclusive if group >= 0 and exclusive.count(group) > 1]
     assert links.names == tuple(dict.fromkeys(shared))
     names = [links.names[group] if group >= 0 else -1 for group in links.exclusive]
     assert names == [group if group in shared else -1 for group in exclusive]
-    for pairs in (links.must, links.cannot, links.exclusive_pairs()):
+    for pairs in (links.must, links.cannot, Apart.of_links(links).all_pairs()):
         assert pairs.shape == (len(pairs), 2)
         assert pairs.dtype == np.int64
     labels = labels[:n]
@@ -206,10 +207,10 @@ def test_without_links_there_is_nothing():
 def test_an_empty_list_of_pairs_links_nothing(none):
     links = make_links(3, none, none)
     assert isinstance(links, Links)
-    assert links.must.shape == links.cannot.shape == links.exclusive_pairs().shape == (0, 2)
+    assert links.must.shape == links.cannot.shape == (0, 2)
     assert links.exclusive.tolist() == [-1] * 3
     assert links.groups.tolist() == [0, 1, 2]
-    assert (links.broken([0, 0, 0]), links.n_exclusive_pairs, links.names) == (0, 0, ())
+    assert (links.broken([0, 0, 0]), links.names) == (0, ())
 
 
 @pytest.mark.parametrize("kind", [list, np.array, np.float32, np.uint8, np.asfortranarray])
@@ -301,7 +302,7 @@ def test_exclusive_groups_have_ids_of_any_kind(ids, groups, names):
     assert links.exclusive.dtype == np.int64
     assert links.names == names
     assert list(map(type, links.names)) == list(map(type, names))
-    assert links.exclusive_pairs().tolist() == as_lists(pairs_of_groups(groups))
+    assert Apart.of_links(links).all_pairs().tolist() == as_lists(pairs_of_groups(groups))
 
 
 def test_missing_values_of_pandas_are_in_no_group(monkeypatch):

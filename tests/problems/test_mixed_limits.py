@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
-from clusterfug import DenseProblem, GraphProblem, MixedProblem, lower_bound, multicut, verify_bound
+from clusterfug import (
+    DenseProblem,
+    GraphProblem,
+    MixedProblem,
+    dense_multicut,
+    lower_bound,
+    multicut,
+    verify_bound,
+)
 from clusterfug.problems import mixed as module
+from clusterfug.problems.links import make_links
 
 REFINED = ("fast", "auto", "best", "exact")
 
@@ -64,3 +73,25 @@ def test_bounds_of_many_items_know_costs_of_any_scale(scale):
     assert verify_bound(problem, bound)
     least = -700 * scale if scale > 1 else 0.0  # of each three edges two are cut, or all items attract
     assert least - max(1e-3 * abs(least), 1e-9) <= bound.value <= least
+
+
+def test_links_are_of_as_many_items_as_the_problem():
+    links = make_links(3, must_link=[[0, 1]])
+    with pytest.raises(ValueError, match="the links are of 3 items, but the problem has 4"):
+        DenseProblem(np.eye(4), 0.5).linked(links)
+    linked = DenseProblem(np.eye(3), 0.5).linked(links)
+    with pytest.raises(ValueError, match="the problem has links already"):
+        linked.linked(links)
+
+
+def test_soft_groups_too_large_to_write_down_are_refused(monkeypatch):
+    monkeypatch.setattr("clusterfug.problems.apart.MAX_PAIRS", 5)
+    with pytest.raises(MemoryError, match="10 pairs, too many to write down"):
+        dense_multicut(np.eye(5), 0.5, exclusive=[0] * 5, link_weight=1.0)
+    assert dense_multicut(np.eye(5), -0.5, exclusive=[0] * 5).n_clusters == 5
+
+
+def test_features_in_a_file_have_links(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(3))
+    result = dense_multicut(tmp_path / "x.npy", 0.5, must_link=[[0, 2]])
+    np.testing.assert_array_equal(result.labels, [0, 1, 0])

@@ -115,10 +115,6 @@ def cluster(
         raise ValueError("--plot goes with --thresholds, or where the strictness is chosen")
     if values is not None:
         problem = problem.with_costs(Threshold(values[0]))
-    elif links.are_given and problem.kind != "graph":
-        without_neighbours = problem.with_costs(Threshold(0.0))
-        if plan(without_neighbours, solver, memory_limit=limit).is_sharded:
-            raise ValueError("--memory-limit is exceeded: shards do not go with links")
     linked = links.linked(problem, features)
     execution = plan(
         linked,

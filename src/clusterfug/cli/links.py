@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clusterfug import checks
 from clusterfug.cli.options import no_options
 
 if TYPE_CHECKING:
@@ -74,8 +73,6 @@ class LinkOptions:
         if not self.are_given:
             return problem
         is_graph = isinstance(problem, Problem)
-        if not is_graph and not problem.is_stored:
-            checks.rectangle(problem.X, problem.name)
         groups = None
         item = "node" if is_graph else "item"
         if self.exclusive is not None:

@@ -65,14 +65,13 @@ def multicut(
         Path | None,
         option(
             "For editing: write the edited pairs, one 'u v' per line, nodes counted from 1, as in the "
-            "output of PACE: .txt or .edges.",
+            "output of PACE: .txt or .edits.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
         option(
-            "Write one label per node, and the settings that they were solved with: .npy, .npz, .csv or "
-            ".parquet.",
+            "Write one label per node: .npy, .npz, .csv or .parquet.",
             *("--output", "-o"),
         ),
     ] = None,

@@ -165,7 +165,8 @@ class NeighbourGraph(CostModel):
     Parameters
     ----------
     n_neighbors : int, optional
-        Nearest items of every item: 15, or a third of the items if that is less.
+        Nearest items of every item: 15, or a third of the items if that is less. (The local threshold of
+        ``background="features"`` looks at 100 by default, as `Local`.)
     resolution : float, default=1.0
         How strong the background is, >= 0. Larger gives more clusters.
     edges : {"union", "mutual"}, default="union"

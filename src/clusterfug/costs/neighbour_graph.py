@@ -1,7 +1,5 @@
 """The problem of the cost model `NeighbourGraph`: costs along a graph of nearest neighbours."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,9 +12,6 @@ from clusterfug.problems.graph import GraphProblem
 from clusterfug.problems.graph_objectives import modularity
 from clusterfug.problems.mixed import MixedProblem
 
-if TYPE_CHECKING:
-    from clusterfug.execution.jit import Progress
-
 #: Neighbours per item by default; of few items a third at most.
 N_NEIGHBORS = 15
 
@@ -25,10 +20,9 @@ def neighbour_problem(
     model: NeighbourGraph,
     features: NDArray[np.floating],
     weight: NDArray[np.float64] | None = None,
-    progress: "Progress | None" = None,
 ) -> MixedProblem:
     """Return the problem of preprocessed features."""
-    graph = neighbour_graph(model, features, weight, progress)
+    graph = neighbour_graph(model, features, weight)
     if model.background == "degrees":
         if not len(graph.costs):  # a single item, or no two that are mutual neighbours
             return MixedProblem(np.zeros((graph.n, 1)), graph, threshold=0.0)
@@ -43,14 +37,13 @@ def neighbour_graph(
     model: NeighbourGraph,
     features: NDArray[np.floating],
     weight: NDArray[np.float64] | None = None,
-    progress: "Progress | None" = None,
 ) -> GraphProblem:
     """Return the graph of nearest neighbours, with its weights as costs."""
     n = len(features)
     if weight is not None and not np.all(weight > 0):
         raise ValueError("a neighbour graph has no items of weight 0: leave them out, and predict them")
     k = model.n_neighbors or min(N_NEIGHBORS, max(1, n // 3))
-    ids, similarities = exact_neighbours(DenseProblem(features, 0.0), k, progress)
+    ids, similarities = exact_neighbours(DenseProblem(features, 0.0), k)
     heads, tails = np.repeat(np.arange(n), ids.shape[1]), ids.ravel()
     keys = np.minimum(heads, tails) * n + np.maximum(heads, tails)
     keys, first, counts = np.unique(keys, return_index=True, return_counts=True)

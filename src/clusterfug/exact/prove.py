@@ -36,8 +36,7 @@ def prove(
 ) -> Proof:
     """Return labels improved until no clustering has a smaller objective, or until the deadline.
 
-    The costs may be so low for some pairs that every best clustering cuts them. Then the objective is made
-    of the `counted` costs, in which these pairs have others.
+    If the costs contain penalties for pairs that must be apart, `counted` are the costs of the objective.
 
     The costs are symmetric, and so are upper bounds on their rounding errors, by default 0; their diagonals
     do not matter. The deadline is one of `jit.clock`.

@@ -70,7 +70,7 @@ def plan(
     else:
         on_device = "torch" in problem.executions
         if not on_device and is_given(device):
-            raise ValueError(f"{_noun(problem)} is solved on the CPU: leave out the device")
+            raise ValueError(f"{problem.noun} is solved on the CPU: leave out the device")
         place = choose_device(device, solver, X) if on_device else None
         if place is not None:
             if folder is not None:
@@ -79,14 +79,14 @@ def plan(
         planned = Execution("cpu", None, precision, limit, folder)
         if "sharded" not in problem.executions:
             if folder is not None:
-                raise ValueError(f"checkpoint goes with features, not with {_noun(problem)}: leave it out")
+                raise ValueError(f"checkpoint goes with features, not with {problem.noun}: leave it out")
             if problem.kind == "mixed" and _exceeds(problem, solver, limit):
-                raise ValueError(f"{_noun(problem)} is solved at once: leave out memory_limit, or raise it")
+                raise ValueError(f"{problem.noun} is solved at once: leave out memory_limit, or raise it")
         elif folder is not None or _exceeds(problem, solver, limit):
             planned = replace(planned, kind="sharded")
     if planned.is_sharded:
-        if planned.kind == "dask" and problem.kind == "mixed":
-            raise ValueError("links are for features on this machine: leave out the links, or dask")
+        if not problem.executions & {"sharded", "dask"}:
+            raise ValueError(f"{problem.noun} is solved on this machine, at once: leave out dask")
         _check_sharded(problem, solver, planned, bound)
     return planned
 
@@ -94,12 +94,7 @@ def plan(
 def _check_problem(problem: Solvable, solver: Solver) -> None:
     if problem.kind not in solver.problems:
         known = ", ".join(names(problem.kind))
-        raise ValueError(f"{_noun(problem)} is solved by {known}, not by {solver.name}")
-
-
-def _noun(problem: Solvable) -> str:
-    """Return how errors call a problem."""
-    return "a problem with links or edges" if problem.kind == "mixed" else f"a {problem.kind} problem"
+        raise ValueError(f"{problem.noun} is solved by {known}, not by {solver.name}")
 
 
 def _exceeds(problem: Any, solver: Solver, limit: int | None) -> bool:

@@ -260,9 +260,9 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             Treat the rows that were fitted like all others. Some are more similar to the mean of another
             cluster than to that of their own: means are not what the clustering optimises.
         exclusive : array of shape (n_samples,), default=None
-            A group per row, with the ids that `fit` was given: no two rows of a group are in the same
-            cluster, and none is in the cluster of a fitted sample of its group. A row for which no cluster
-            is left has the label -1. Must-links and cannot-links do not concern new rows.
+            A group per row, with the ids that `fit` was given: a row that was not fitted is in no cluster
+            with another row, or with a fitted sample, of its group. If no cluster is left for it, its label
+            is -1. Must-links and cannot-links do not concern new rows.
         """
         check_is_fitted(self)
         as_others = checks.flag("nearest", nearest)
@@ -279,7 +279,8 @@ class DenseMulticut(ClusterMixin, BaseEstimator):
             labels[new] = most_similar(features, centers, new)
         else:
             groups, fitted_groups = self._groups_with_fitted(exclusive, len(X))
-            known = fitted_groups, self.labels_
+            old = labels >= 0
+            known = np.append(fitted_groups, groups[old]), np.append(self.labels_, labels[old])
             labels[new] = most_similar_apart(features[new], centers, groups[new], *known)
         return labels
 

@@ -67,12 +67,12 @@ class Apart(NamedTuple):
         return int((sizes * (sizes - 1) // 2).sum())
 
     def all_pairs(self) -> NDArray[np.int64]:
-        """All pairs, those of groups included, as far as they are few enough to be written down."""
+        """All pairs, those of groups included; an error if they are too many to be written down."""
         count = self.pairs_of_groups()
         if count > MAX_PAIRS:
             raise MemoryError(
-                f"the exclusive groups have {count:,} pairs, more than this algorithm writes down "
-                f"({MAX_PAIRS:,}): use algorithm='auto'"
+                f"the exclusive groups have {count:,} pairs, too many to write down ({MAX_PAIRS:,}): leave "
+                "out link_weight, and use auto, fast or best, which need no list of them"
             )
         return _distinct(np.concatenate([self.pairs, self._pairs_within_groups()]))
 

@@ -68,7 +68,6 @@ def any_problem(
         X = checks.numeric(name, X)
     problem = FeatureProblem(X, model, sample_weight, preprocessing, name=name)
     if given_links:
-        checks.rectangle(X)
         return with_links(problem, **links)
     if like is None or like.links is None:
         return problem
@@ -82,6 +81,8 @@ def any_problem(
 
 def with_links(problem: Any, **links: Any) -> Any:
     """Return a problem with what a user says about pairs of its items."""
+    if isinstance(problem, FeatureProblem) and not problem.is_stored:
+        checks.rectangle(problem.X, problem.name)
     known = make_links(problem.n if isinstance(problem, Problem) else problem.shape[0], **links)
     return problem if known is None else problem.linked(known)
 

@@ -61,6 +61,10 @@ class FeatureProblem(Solvable):
         return self.costs.kind if self.links is None else "mixed"
 
     @property
+    def noun(self) -> str:
+        return "a problem with links" if self.links is not None else f"a problem of {self.costs.name} costs"
+
+    @property
     def executions(self) -> frozenset[str]:  # type: ignore[override]
         """Where it can be solved; mixed problems on the CPU alone."""
         return frozenset({"cpu"} if self.kind == "mixed" else {"cpu", "torch", "sharded", "dask"})

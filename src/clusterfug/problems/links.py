@@ -20,7 +20,7 @@ _SHOWN_END = 3  # items at each end of a longer one
 _REAL = (int, float, np.integer, np.floating)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Links:
     """What is known about pairs of items.
 
@@ -47,6 +47,11 @@ class Links:
     weight: float | None = None
     names: tuple[Hashable, ...] = ()
 
+    def __repr__(self) -> str:
+        strength = "hard" if self.is_hard else f"weight={self.weight:g}"
+        kinds = f"must={len(self.must)}, cannot={len(self.cannot)}, groups={len(self.names)}"
+        return f"Links(n={self.n}, {kinds}, {strength})"
+
     @property
     def is_hard(self) -> bool:
         """Whether no link may be broken."""
@@ -66,30 +71,16 @@ class Links:
         """Number of links that a clustering breaks.
 
         They are the must pairs that it separates, the cannot pairs that it keeps together, and the pairs of
-        the same exclusive group that it keeps together. A pair that is named twice, as a cannot pair and
-        by a group, counts twice.
+        the same exclusive group that it keeps together. A pair that is named twice counts once.
         """
         labels = checks.labels(labels, self.n)
         separated = labels[self.must[:, 0]] != labels[self.must[:, 1]]
         together = labels[self.cannot[:, 0]] == labels[self.cannot[:, 1]]
+        first, second = self.exclusive[self.cannot.T]
+        together &= (first < 0) | (first != second)
         _, repeats = _by_group_and_label(self.exclusive, labels)
         sizes = np.diff(np.flatnonzero(np.concatenate([[True], ~repeats, [True]])))
         return int(np.count_nonzero(separated) + np.count_nonzero(together) + _n_pairs(sizes))
-
-    def exclusive_pairs(self) -> NDArray[np.int64]:
-        """All pairs of items of the same exclusive group, lower item first, sorted lexicographically."""
-        items, _ = _by_group_and_label(self.exclusive, np.zeros(self.n, dtype=np.int64))
-        ends = np.cumsum(np.bincount(self.exclusive[items]))[self.exclusive[items]]
-        after = ends - np.arange(len(items)) - 1  # items of the same group that follow each one
-        first = np.repeat(np.arange(len(items)), after)
-        step = np.arange(len(first)) - np.repeat(np.cumsum(after) - after, after)
-        pairs = np.stack([items[first], items[first + 1 + step]], axis=1)
-        return pairs[np.argsort(pairs[:, 0], kind="stable")]
-
-    @property
-    def n_exclusive_pairs(self) -> int:
-        """Number of pairs of items of the same exclusive group."""
-        return _n_pairs(np.bincount(self.exclusive + 1)[1:])
 
 
 def make_links(
@@ -167,7 +158,7 @@ def _pairs(name: str, values: Any, n: int, item: str) -> NDArray[np.int64]:
 def _exclusive_groups(values: Any, n: int) -> tuple[NDArray[np.int64], tuple[Hashable, ...]]:
     """Return the exclusive group of each item, -1 for none, and the user's ids of the groups.
 
-    Groups of a single item say nothing and are left out.
+    Groups of a single item have no effect and are left out.
     """
     if values is None:
         return np.full(n, -1), ()

@@ -103,6 +103,8 @@ class MixedProblem(Problem):
         Hard links restrict which clusterings are feasible; soft ones are costs.
         """
         n = problem.n
+        if links.n != n:
+            raise ValueError(f"the links are of {links.n:,} items, but the problem has {n:,}")
         if isinstance(problem, MixedProblem):
             if problem.links is not None:
                 raise ValueError("the problem has links already: give all links at once")
@@ -120,7 +122,7 @@ class MixedProblem(Problem):
             linked = cls.of_parts(dense, graph, Apart.of_links(links), together)
             linked.links = links
             return linked
-        cannot = np.concatenate([links.cannot, links.exclusive_pairs()])
+        cannot = Apart.of_links(links).all_pairs()
         edges = np.concatenate([graph.edges, links.must, cannot])
         signs = np.append(np.ones(len(links.must)), -np.ones(len(cannot)))
         costs = np.concatenate([graph.costs, links.weight * signs])
@@ -140,12 +142,17 @@ class MixedProblem(Problem):
         return self.dense.shape
 
     @property
+    def noun(self) -> str:
+        return "a mixed problem" if self.links is None else "a problem with links"
+
+    @property
     def expected_work(self) -> int:
         """Pairs of items, or edges where only those may attract."""
         return self.n**2 if self.dense.may_attract else self.graph.expected_work + self.n
 
     def __repr__(self) -> str:
-        return f"MixedProblem(n={self.n}, d={self.dense.d}, edges={len(self.graph.costs)})"
+        name = type(self).__name__
+        return f"{name}(n={self.n}, d={self.dense.d}, edges={len(self.graph.costs)})"
 
     # The objective.
 

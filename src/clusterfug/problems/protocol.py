@@ -47,6 +47,11 @@ class Solvable(ABC):
     needs_all_items: bool = False
 
     @property
+    def noun(self) -> str:
+        """How errors call it."""
+        return f"a {self.kind} problem"
+
+    @property
     @abstractmethod
     def expected_work(self) -> int:
         """Number of pairs that have a cost, to solve large problems first."""
@@ -101,10 +106,10 @@ class GroupCosts(NamedTuple):
 
     @property
     def constrained(self) -> NDArray[np.float64]:
-        """Costs with which it never pays to put groups together that must be apart.
+        """Costs with which it never pays to put groups together that must be apart: a penalty for them.
 
-        No feasible clustering of the groups is worse than an infeasible one: its costs differ from those of
-        all others by less than what one such pair costs. (A whole multiple of all costs if they have one.)
+        The penalty exceeds what all other costs can make up for. If these are multiples of a number, it is
+        one, too.
         """
         return self.costs if self.apart is None else np.where(self.apart, -self.penalty, self.costs)
 

@@ -4,7 +4,7 @@
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -57,13 +57,8 @@ class Solver(ABC):
         """Raise the errors that the number of items or missing packages cause, before any work."""
 
     def on_nodes(self, reduction: "Reduction") -> "Solver":
-        """Return the solver for a reduced problem: initial labels are those of the nodes."""
-        init = getattr(self, "init", None)
-        if init is None or reduction.node_of is None:
-            return self
-        first = np.unique(reduction.node_of, return_index=True)[1]
-        labels = checks.labels(init, len(reduction.node_of), "init")[first]
-        return replace(self, **{"init": labels})
+        """Return the solver for a reduced problem."""
+        return self
 
     @property
     def refines(self) -> bool:

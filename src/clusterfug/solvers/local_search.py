@@ -1,6 +1,6 @@
 """Solvers that refine: "fast", "auto" and "best". Their steps are in `refinement/strategies.py`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from clusterfug.solvers.base import (
 )
 
 if TYPE_CHECKING:
-    from clusterfug.problems.protocol import Problem
+    from clusterfug.problems.protocol import Problem, Reduction
     from clusterfug.refinement.budget import Budget
 
 #: Seconds that `best` and `exact` search by default.
@@ -44,6 +44,13 @@ class LocalSearch(Solver):
 
     def check(self, n: int) -> None:
         starting_labels(self.init, n)
+
+    def on_nodes(self, reduction: "Reduction") -> "LocalSearch":
+        """Return the solver with initial labels of the nodes: each has that of its first item."""
+        if self.init is None or reduction.node_of is None:
+            return self
+        first = np.unique(reduction.node_of, return_index=True)[1]
+        return replace(self, init=checks.labels(self.init, len(reduction.node_of), "init")[first])
 
     def run(self, problem: "Problem", context: Context) -> None:
         from clusterfug.refinement.strategies import STRATEGIES, Start
