@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from makers import symmetric
 from reference import all_partitions, exact_inside, objective, optimum, weighted_instance
 
+from clusterfug import GraphProblem, multicut
 from clusterfug.exact import branch, program
 from clusterfug.exact import prove as module
 from clusterfug.exact.prove import prove
@@ -206,3 +207,10 @@ def test_costs_of_pairs_that_are_always_cut_are_not_multiples_of_the_others(valu
     proof = prove(constrained, np.arange(n), counted=counted)
     assert proof.optimal
     assert proof.bound <= sum(map(Fraction, values))
+
+
+def test_bounds_keep_the_scale_of_costs_where_links_bar_every_pair():
+    graph = GraphProblem([[0, 1]], [1e-21])
+    result = multicut(graph, cannot_link=[[0, 1]], algorithm="exact")
+    assert result.optimal
+    assert result.lower_bound == pytest.approx(1e-21, rel=1e-9)

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import shutil
 from functools import cache
 from pathlib import Path
@@ -16,18 +17,8 @@ from fuzz.commands import run
 from fuzz.oracles import check, check_error, no_runtime_warnings
 
 X = np.random.default_rng(1).normal(size=(12, 3)).astype(np.float32)
-ENDINGS = (
-    ".npy",
-    ".npz",
-    ".h5",
-    ".csv",
-    ".parquet",
-    ".arrow",
-    ".feather",
-    ".txt",
-    ".graph.txt",
-    ".graph.npz",
-)
+#: What the names of files of graphs that only `multicut` reads, and of links, begin with.
+GRAPHS, LINKS = "graph.", ("must.", "cannot.", "groups.")
 
 
 class Payload:
@@ -55,6 +46,8 @@ def originals():
     graph = GraphProblem([[0, 1], [1, 2], [0, 2], [2, 3]], [2.0, 1.5, -3.0, 0.25])
     files.write_instance(folder / "x.graph.txt", graph, 0.0)
     files.write_instance(folder / "x.graph.npz", graph, 0.0)
+    write_graphs(folder)
+    write_links(folder)
     table = pa.table({f"f{p}": X[:, p] for p in range(3)})
     feather.write_feather(table, folder / "x.feather", compression="uncompressed")
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
@@ -74,6 +67,57 @@ def originals():
     return folder
 
 
+def write_graphs(folder):
+    """Write graphs of 12 nodes in the formats of `multicut`."""
+    edges = np.random.default_rng(3).integers(12, size=(30, 2))
+    edges = np.unique(np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1), axis=0)
+    costs = np.round(np.random.default_rng(4).normal(size=len(edges)), 3)
+    rows = [(u, v, cost) for (u, v), cost in zip(edges.tolist(), costs.tolist(), strict=True)]
+    near = [[part for u, v, cost in rows if node in (u, v) for part in (u + v - node + 1, cost)]
+            for node in range(12)]  # fmt: skip
+    texts = {
+        "gr": [f"p cep 12 {len(rows)}", *(f"{u + 1} {v + 1}" for u, v, _ in rows)],
+        "dimacs.gr": ["c a comment", f"p edge 12 {len(rows)}", *(f"e {u + 1} {v + 1}" for u, v, _ in rows)],
+        "metis": [f"12 {len(rows)}", *(" ".join(map(str, row[::2])) for row in near)],
+        "graph": [f"12 {len(rows)} 011 2", "% sizes", *(" ".join(map(str, [1, 2, *row])) for row in near)],
+        "edges": [f"{u} {v}" for u, v, _ in rows],
+        "csv": ["source,target,weight", *(f"{u},{v},{cost}" for u, v, cost in rows)],
+        "tsv": ["# a comment", *(f"{u}\t{v}\t{abs(cost)}" for u, v, cost in rows)],
+        "multicut.edges": ["MULTICUT", *(f"{u} {v} {cost}" for u, v, cost in rows)],
+    }
+    for ending, lines in texts.items():
+        (folder / f"{GRAPHS}{ending}").write_text("\n".join(lines) + "\n")
+    np.savez(folder / f"{GRAPHS}arrays.npz", edges=edges, weights=np.abs(costs), n=12)
+    np.savez(folder / f"{GRAPHS}signs.npz", edges=edges, signs=np.sign(costs).astype(np.int8))
+
+
+def link_options(name):
+    """Return the option that names a file of links."""
+    option = {"must": "--must-link", "cannot": "--cannot-link", "groups": "--exclusive"}
+    return [option[name.split(".")[0]], f"{name}:photo" if name == "groups.csv" else name]
+
+
+def write_links(folder):
+    """Write pairs and groups of 12 items in every format of links."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    for name, pairs in {"must": [[0, 1], [4, 7]], "cannot": [[0, 2], [3, 9], [7, 11]]}.items():
+        np.save(folder / f"{name}.npy", np.array(pairs))
+        for ending, separator in {"csv": ",", "tsv": "\t", "txt": " "}.items():
+            lines = ["first second", "# a comment", *(separator.join(map(str, pair)) for pair in pairs)]
+            (folder / f"{name}.{ending}").write_text("\n".join(lines) + "\n")
+    groups = np.array([-1, 0, 0, -1, 1, 1, -1, -1, -1, 2, 2, -1])
+    names = ["" if group < 0 else f"photo {group}" for group in groups]
+    (folder / "groups.txt").write_text("\n".join(names) + "\n")
+    rows = [f"{at},{name}" for at, name in enumerate(names)]
+    (folder / "groups.csv").write_text("\n".join(["face,photo", *rows]) + "\n")
+    (folder / "groups.tsv").write_text("\n".join(names) + "\n")
+    np.save(folder / "groups.npy", groups)
+    np.savez(folder / "groups.npz", groups=groups)
+    parquet.write_table(pa.table({"group": groups}), folder / "groups.parquet")
+
+
 def _object_array(value):
     from io import BytesIO
 
@@ -87,9 +131,14 @@ ODD_VALUES = (None, True, 0, -1, 1.5, 2**70, float("nan"), "", "x", "0", [], [1]
 
 
 def damage(rng, data):
-    """Return bytes with one kind of damage; sometimes with two. Of JSON, half the time a value changes."""
+    """Return bytes with one kind of damage; sometimes with two.
+
+    Half the time, of JSON a value changes, and of other text a line or a field.
+    """
     if data[:1] == b"{" and rng.random() < 0.5:
         return damage_json(rng, data)
+    if len(data) > 1 and data.isascii() and b"\0" not in data and rng.random() < 0.5:
+        return damage_text(rng, data)
     data = bytearray(data)
     for _ in range(1 if rng.random() < 0.7 else 2):
         at = (
@@ -116,6 +165,33 @@ def damage(rng, data):
         else:
             data[at : at + size] = bytes(size)
     return bytes(data)
+
+
+#: What replaces a field of a file of text.
+ODD_FIELDS = (
+    *("0", "-1", "1", "3", "11", "12", "1.5", "1e5", "2147483647", "99999999999999999999", "nan", "-inf"),
+    *("1e-310", "1e308", "", "x", "0x1", "1_0", "#", "%", "c", "p", "e", '"', ",", "\u0663"),
+)
+
+
+def damage_text(rng, data):
+    """Return text in which a line is missing, repeated or elsewhere, or a field or separator is another."""
+    lines = data.decode().splitlines()
+    at, to = rng.integers(len(lines), size=2)
+    kind = rng.integers(7)
+    if kind == 0:
+        del lines[at]
+    elif kind == 1:
+        lines.insert(to, lines[at])
+    elif kind == 2:
+        lines[at], lines[to] = lines[to], lines[at]
+    elif kind == 3:
+        lines.insert(at, str(rng.choice(ODD_FIELDS)))
+    else:
+        fields = re.split(r"([ ,\t]+)", lines[at])
+        fields[rng.integers(len(fields))] = str(rng.choice(ODD_FIELDS))
+        lines[at] = "".join(fields)
+    return (str(rng.choice(["\n", "\n", "\r\n", "\r"])).join(lines) + "\n").encode()
 
 
 def damage_json(rng, data):
@@ -159,6 +235,17 @@ def damaged_files(rng, folder):
                 LowerBound.load(name)
             except Exception as error:
                 check_error(error)
+        elif name.startswith(LINKS):
+            links = link_options(name)
+            links += ["--link-weight", "0.5"] if rng.random() < 0.3 else []
+            kinds = (
+                ["cluster", "x.npy", "-a", "fast", "-t", "0.4", *links, "-o", "out.npy"],
+                ["evaluate", "labels.npy", "--features", "x.npy", *links],
+                ["bound", "x.npy", "-t", "0.4", *links],
+                ["multicut", f"{GRAPHS}gr", *links, "-o", "out.npy"],
+            )
+        elif name.startswith(GRAPHS):
+            kinds = tuple(["multicut", name, *options] for options in MULTICUTS)
         else:
             kinds = (
                 ["inspect", name],
@@ -169,11 +256,31 @@ def damaged_files(rng, folder):
             kinds += (
                 ["cluster", name, "-a", "fast", "-t", "0.4", "--memory-limit", "1KB", "-o", "out.npy"],
             )
+            kinds += (["multicut", name],) if name.endswith((".txt", ".npz", ".csv")) else ()
     arguments = kinds[rng.integers(len(kinds))]
-    code, _ = run(arguments, ["out.npy", "out.npy.json"])
+    code, _ = run(arguments, ["out.npy", "out.npy.json", "edits.txt"])
+    if code == 0 and arguments[0] == "multicut" and Path("edits.txt").exists():
+        check_pairs("edits.txt", len(np.load("out.npy")))
     if name == "bound.npz" and code == 0 and Path(name).read_bytes() != (valid / name).read_bytes():
         true = LowerBound.load(valid / name)
         check(LowerBound.load(name).value <= true.value + 1e-9, "a damaged bound is larger, and verified")
+
+
+#: Options of `multicut` for graphs that are damaged.
+MULTICUTS = (
+    ["--json"],
+    ["--objective", "costs", "-o", "out.npy", "--bound"],
+    ["--objective", "modularity", "-a", "fast"],
+    ["--objective", "potts", "--resolution", "0.3"],
+    ["--objective", "editing", "--edits", "edits.txt", "-o", "out.npy"],
+)
+
+
+def check_pairs(name, n):
+    """A file of edits has sorted pairs of nodes 1..n."""
+    pairs = [tuple(map(int, line.split(" "))) for line in Path(name).read_text().splitlines()]
+    check(pairs == sorted(set(pairs)), "edits are not sorted")
+    check(all(1 <= u < v <= n for u, v in pairs), f"edits are not pairs of nodes 1..{n}")
 
 
 class StopError(Exception):

@@ -36,7 +36,7 @@ def mixed(rng, folder):
     soft = "link_weight" in links
     groups, apart = what_links_say(links, truth.n)
     if soft:
-        truth = with_soft_links(truth, links, apart)
+        truth = with_soft_links(truth, links)
         groups, apart, tied = np.arange(truth.n), apart & False, tied | named(links, truth.n)
     elif np.any(apart & (groups[:, None] == groups)):
         check_contradiction(given, links)
@@ -66,43 +66,58 @@ def objectives(rng, folder):
     edges, weights, n = random_graph(rng)
     edges, weights = np.asarray(edges, dtype=np.int64).reshape(-1, 2), np.abs(np.asarray(weights, float))
     resolution = float(rng.choice([0.0, 0.1, 1.0, 2.5, abs(rng.normal())]))
-    of_edges = Exact.of_graph(edges, weights, n).costs
-    kind = rng.choice(["modularity", "constant_potts", "cluster_editing"])
+    size = np.ones(n)
+    kind = str(rng.choice(["modularity", "constant_potts", "cluster_editing"]))
     if kind == "modularity":
         if not np.any(weights > 0):
             return
         problem = clusterfug.modularity(edges, weights, n, resolution=resolution)
-        degree = of_edges.sum(axis=1)
-        expected = resolution * np.outer(degree, degree) / degree.sum()
     elif kind == "constant_potts":
-        size = np.abs(rng.normal(size=n)) * values.powers(rng, n, 6) if rng.random() < 0.5 else np.ones(n)
+        if rng.random() < 0.5:
+            size = np.abs(rng.normal(size=n)) * values.powers(rng, n, 6)
         problem = clusterfug.constant_potts(edges, weights, n, resolution=resolution, node_weights=size)
-        expected = resolution * np.outer(size, size).astype(np.longdouble)
     else:
         problem = clusterfug.cluster_editing(edges, n)
-        of_edges = np.zeros((n, n), dtype=np.longdouble)
-        of_edges[edges[:, 0], edges[:, 1]] = of_edges[edges[:, 1], edges[:, 0]] = 1
-        expected, of_edges = np.ones_like(of_edges), 2 * of_edges
-    truth = Exact(of_edges - expected, of_edges + expected, 1)
+    truth, value_of = graph_objective(kind, edges, weights, n, resolution, size)
     options = algorithm_options(rng, n)
     with no_runtime_warnings():
         result = multicut(problem, **options, bound=bool(rng.random() < 0.4))
     everyone = np.ones(n, dtype=bool)
     check_linked(truth, truth, np.arange(n), everyone, result, options)
-    same = result.labels[:, None] == result.labels
-    if kind == "modularity":
-        value = ((of_edges - expected) * same).sum() / degree.sum()
-    elif kind == "constant_potts":
-        pairs = same & ~np.eye(n, dtype=bool)
-        value = ((of_edges - expected) * pairs).sum() / 2
-    else:
-        pairs = ~np.eye(n, dtype=bool)
-        value = (((of_edges > 0) != same) & pairs).sum() / 2
-    room = 1e-12 * (float((truth.terms * same).sum()) / float(degree.sum()) + 1 if kind == "modularity"
-                    else float(truth.terms.sum()) + 1e-290)  # fmt: skip
+    value, room = value_of(result.labels)
     check(
         abs(problem.value(result) - value) <= room, f"value {problem.value(result)!r}, in truth {value!r}"
     )
+
+
+def graph_objective(kind, edges, weights, n, resolution=1.0, size=None):
+    """The costs of an objective in extended precision, and a function of labels: its value, and room."""
+    of_edges = Exact.of_graph(edges, weights, n).costs
+    pairs = ~np.eye(n, dtype=bool)
+    if kind == "modularity":
+        degree = of_edges.sum(axis=1)
+        expected = resolution * np.outer(degree, degree) / degree.sum()
+    elif kind == "constant_potts":
+        size = np.ones(n) if size is None else size
+        expected = resolution * np.outer(size, size).astype(np.longdouble)
+    else:
+        of_edges = np.zeros((n, n), dtype=np.longdouble)
+        of_edges[edges[:, 0], edges[:, 1]] = of_edges[edges[:, 1], edges[:, 0]] = 1
+        expected, of_edges = np.ones_like(of_edges), 2 * of_edges
+    whole = of_edges - expected  # also of nodes with themselves
+    truth = Exact(whole.copy(), of_edges + expected, 1)
+
+    def value_of(labels):
+        same = labels[:, None] == labels
+        if kind == "modularity":
+            total = degree.sum()
+            return (whole * same).sum() / total, 1e-12 * (float((truth.terms * same).sum() / total) + 1)
+        room = 1e-12 * (float(truth.terms.sum()) + 1e-290)
+        if kind == "constant_potts":
+            return (whole * (same & pairs)).sum() / 2, room
+        return (((of_edges > 0) != same) & pairs).sum() / 2, room
+
+    return truth, value_of
 
 
 def random_base(rng):
@@ -202,16 +217,33 @@ def named(links, n):
     return apart.any(axis=1) | (np.bincount(groups)[groups] > 1)
 
 
-def with_soft_links(truth, links, apart):
-    """The costs with those of links that may be broken; a pair that is named twice costs twice."""
-    n, weight = truth.n, links["link_weight"]
-    must = {(min(p), max(p)) for p in np.asarray(links.get("must_link", ())).reshape(-1, 2).tolist()}
-    cannot = {(min(p), max(p)) for p in np.asarray(links.get("cannot_link", ())).reshape(-1, 2).tolist()}
+def pairs_of_links(links, n):
+    """The sets of pairs that must be together, that cannot, and of exclusive groups; lower item first."""
+
+    def given(name):
+        return np.asarray(links.get(name, ()), dtype=int).reshape(-1, 2)
+
+    must, cannot = (
+        {(min(pair), max(pair)) for pair in given(name).tolist()} for name in ("must_link", "cannot_link")
+    )
     exclusive = what_links_say({k: v for k, v in links.items() if k == "exclusive"}, n)[1]
     group = {(i, j) for i, j in np.argwhere(np.triu(exclusive)).tolist()}
-    pairs = [*must, *cannot, *group]
-    costs = [weight] * len(must) + [-weight] * (len(cannot) + len(group))
-    return truth.plus(Exact.of_graph(pairs, costs, n))
+    return must, cannot, group
+
+
+def with_soft_links(truth, links):
+    """The costs with those of links that may be broken, each pair once."""
+    weight, (must, cannot, group) = links["link_weight"], pairs_of_links(links, truth.n)
+    apart = cannot | group
+    costs = [weight] * len(must) + [-weight] * len(apart)
+    return truth.plus(Exact.of_graph([*must, *apart], costs, truth.n))
+
+
+def n_broken(links, labels):
+    """The number of links that labels break."""
+    must, cannot, group = pairs_of_links(links, len(labels))
+    separated = sum(labels[i] != labels[j] for i, j in must)
+    return int(separated + sum(labels[i] == labels[j] for i, j in cannot | group))
 
 
 def check_contradiction(given, links):

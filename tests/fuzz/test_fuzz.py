@@ -14,7 +14,7 @@ import pytest
 from clusterfug import DenseProblem, dense_multicut
 from clusterfug.execution.sharded import source
 from clusterfug.problems import mixed
-from fuzz import SHARES, run_case
+from fuzz import SHARES, files, run_case
 from fuzz.oracles import Exact, WrongError, check_bound, check_clustering
 from fuzz.pictures import originals
 
@@ -104,6 +104,22 @@ def test_the_oracle_rejects_what_is_wrong(solved):
         bound = replace(result.bound, value=result.objective - 1, rounding=rounding)
         with pytest.raises(WrongError):
             check_bound(exact, alone, bound, optimal=True)
+
+
+def test_undamaged_graphs_and_links_are_read(tmp_path, monkeypatch, run):
+    shutil.copytree(files.originals(), tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    graphs = [path.name for path in tmp_path.iterdir() if path.name.startswith(files.GRAPHS)]
+    links = [path.name for path in tmp_path.iterdir() if path.name.startswith(files.LINKS)]
+    assert (len(graphs), len(links)) == (10, 14)
+    for name in graphs:
+        code, out, errors = run("multicut", name, "--objective", "costs")
+        assert (code, errors) == (0, "")
+        assert "nodes              12" in out
+    for name in links:
+        code, out, errors = run("cluster", "x.npy", "-t", 0.4, *files.link_options(name))
+        assert (code, errors) == (0, "")
+        assert "none broken" in out
 
 
 def test_undamaged_pictures_are_segmented(tmp_path, monkeypatch, run):

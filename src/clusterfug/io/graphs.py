@@ -173,14 +173,16 @@ def _read_metis(path: Path) -> GraphFile:
     rows = Rows(path, "%", advice, skip=at, blank=True)
     if ncon and not heavy:
         raise rows.fault(at, f"ncon is {ncon}, but fmt {fmt} says that nodes have no weights: leave it out")
+    of_node, per_edge = sized + heavy * max(ncon, 1), 1 + weighted
     values, lengths = rows.numbers()
     if not lengths[n:].any():
         lengths = lengths[:n]  # without blank lines at the end
+    if len(lengths) == n - 1 and not of_node:
+        lengths = np.append(lengths, 0)  # the last line is empty, and no line ends before it
     if len(lengths) != n:
         raise rows.fault(
             at, f"{n} nodes are announced, but {len(lengths)} lines follow: write one per node"
         )
-    of_node, per_edge = sized + heavy * max(ncon, 1), 1 + weighted
     wrong = np.flatnonzero((lengths < of_node) | ((lengths - of_node) % per_edge != 0))
     if len(wrong):
         what = f"{lengths[wrong[0]]} numbers, but fmt {fmt} says {of_node} of the node, then its neighbours"

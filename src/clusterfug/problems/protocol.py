@@ -102,7 +102,10 @@ class GroupCosts(NamedTuple):
     @property
     def penalty(self) -> float:
         """What it costs in `constrained` to put two groups together that must be apart."""
-        return float(np.abs(self.costs[~self.apart]).sum()) or 1.0 if self.apart is not None else 0.0
+        if self.apart is None:
+            return 0.0
+        magnitudes = np.abs(self.costs)
+        return float(magnitudes[~self.apart].sum() or magnitudes.max(initial=0.0) or 1.0)
 
     @property
     def constrained(self) -> NDArray[np.float64]:
