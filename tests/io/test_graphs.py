@@ -464,12 +464,3 @@ def test_slashdot_has_the_published_size(shared_data):
     assert np.unique(graph.weights).tolist() == [-1, 1]
     with np.load(shared_data / "slashdot" / "graph.npz") as arrays:
         assert by_pair(graph.edges, graph.weights) == by_pair(arrays["edges"], arrays["costs"])
-
-
-def test_the_last_node_of_a_metis_file_may_have_an_empty_line(tmp_path):
-    path = tmp_path / "g.graph"
-    path.write_text("\n".join(["3 1", "2", "1", ""]))
-    assert read_graph_file(path).n == 3
-    path.write_text("\n".join(["4 1", "2", "1", ""]))
-    with pytest.raises(ValueError, match="4 nodes are announced, but 2 lines follow"):
-        read_graph_file(path)

@@ -177,8 +177,6 @@ def _read_metis(path: Path) -> GraphFile:
     values, lengths = rows.numbers()
     if not lengths[n:].any():
         lengths = lengths[:n]  # without blank lines at the end
-    if len(lengths) == n - 1 and not of_node:
-        lengths = np.append(lengths, 0)  # the last line is empty, and no line ends before it
     if len(lengths) != n:
         raise rows.fault(
             at, f"{n} nodes are announced, but {len(lengths)} lines follow: write one per node"
