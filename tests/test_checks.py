@@ -46,7 +46,12 @@ def bad(value, row=2):
         (GOOD, {"time_limit": np.ones(4)}, TypeError, "time_limit must be a number, not array"),
         (GOOD, {"time_limit": sparse.eye(3)}, TypeError, "time_limit must be a number, not <"),
         (GOOD, {"time_limit": -1}, ValueError, "time_limit must be at least 0, not -1"),
-        (GOOD, {"threshold": "x"}, ValueError, 'must be a number or one of "local", "auto", not \'x\''),
+        (
+            GOOD,
+            {"threshold": "x"},
+            ValueError,
+            'must be a number or one of "local", "auto", "neighbours", not \'x\'',
+        ),
         (GOOD, {"threshold": [0.4]}, TypeError, "threshold must be a number"),
         (GOOD, {"threshold": True}, TypeError, "threshold must be a number"),
         (GOOD, {"prefer": "large"}, ValueError, "goes with alpha"),

@@ -230,7 +230,11 @@ GOOD = np.eye(4)
         ({"threshold": "local", "n_neighbors": 2.5}, TypeError, "n_neighbors must be a whole number"),
         ({"threshold": "local", "prefer": "large"}, ValueError, 'prefer="large" goes with alpha'),
         ({"threshold": "local", "sample_weight": np.zeros(4)}, ValueError, "zero everywhere"),
-        ({"threshold": "near"}, ValueError, 'must be a number or one of "local", "auto", not \'near\''),
+        (
+            {"threshold": "near"},
+            ValueError,
+            'must be a number or one of "local", "auto", "neighbours", not \'near\'',
+        ),
     ],
 )
 def test_errors_are_the_same_line_at_every_entry_point(options, error, message):

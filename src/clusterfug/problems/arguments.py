@@ -104,9 +104,10 @@ def _model_like(result: Clustering, threshold: Any, **costs: Any) -> CostModel:
 
 def feature_problem(X: Any, threshold: Any = None, **costs: Any) -> Solvable:
     """Return the problem of features, or a `DenseProblem` as it is."""
+    problem = any_problem(X, threshold, **costs)
     if getattr(X, "kind", None) == "graph":
         raise TypeError("X is a GraphProblem: use multicut")
-    return any_problem(X, threshold, **costs)
+    return problem
 
 
 def preprocessing_of(metric: str | None, center: bool | None) -> Preprocessing:

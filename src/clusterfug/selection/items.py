@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from clusterfug.costs.local import Neighbourhood, neighbourhood
 from clusterfug.costs.models import Threshold
 from clusterfug.execution import threads
-from clusterfug.problems.dense import DenseProblem
 from clusterfug.problems.features import FeatureProblem
 from clusterfug.solvers import make_solver
 
 if TYPE_CHECKING:
     import torch
+
+    from clusterfug.problems.dense import DenseProblem
 
 _MAX_SAMPLE = 3000  # items over which the silhouette is averaged
 _BLOCK_ENTRIES = 1 << 23  # similarities at a time
@@ -55,7 +56,7 @@ def selection_items(problem: FeatureProblem, device: "torch.device | None") -> S
 
 
 def _on_host(problem: FeatureProblem, n_neighbors: int | None) -> SelectionItems:
-    dense = cast(DenseProblem, problem.resolved())
+    dense = cast("DenseProblem", problem.resolved())
     features, weight = dense.rows.features, dense.rows.weight
     return SelectionItems(
         features,
