@@ -47,6 +47,7 @@ bench: .venv/installed-bench
 	.venv/bin/python benchmarks/sweep.py
 	.venv/bin/python benchmarks/permuted.py
 	.venv/bin/python benchmarks/thresholds.py
+	.venv/bin/python benchmarks/mixed.py
 
 # The paper's tables and figures at reduced size into docs/results; FULL=--full for the real sizes.
 PAPER = table1 table2 table3 table4 table5 figure4 hubs neighbours
