@@ -107,7 +107,7 @@ def test_the_complete_graph_as_edges_has_the_result_of_the_features(digits, algo
 @settings(max_examples=50)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 40), attracting=st.booleans())
 def test_edges_with_features_have_the_costs_of_both(seed, n, attracting):
-    """All edges that are given contract, in the order of the textbook if features attract nobody."""
+    """All given edges contract, in the order of the textbook if no cost of features is positive."""
     problem, costs = random_mixed(np.random.default_rng(seed), n, whole=True, attracting=attracting)
     i, j = np.triu_indices(n, 1)
     pairs = np.stack([i, j], axis=1)

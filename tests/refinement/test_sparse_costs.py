@@ -75,8 +75,8 @@ def test_the_hash_table_holds_the_groups_of_each_cluster(seed, n, groups):
             expected = np.unique(labels[members[:, 0]] * state.n_groups + members[:, 1])
             assert keys_of(state) == expected.tolist()
             for key in expected:
-                assert state.keys[position_of(state, key)] == key
-            assert state.keys[position_of(state, n * groups + 1)] < 0
+                assert state.keys[position_of(state.keys, key)] == key
+            assert state.keys[position_of(state.keys, n * groups + 1)] < 0
 
 
 @pytest.mark.kernels

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from clusterfug.contraction.history import record_merge
 from clusterfug.execution import threads
+from clusterfug.execution.hash_table import position_of, remove_key
 from clusterfug.execution.jit import Progress, kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.problems.dense import DenseProblem
@@ -65,9 +66,9 @@ def gaec(
 ) -> NDArray[np.void]:
     """Return the contraction history of a simple graph: no loops, no parallel edges.
 
-    With features, the cost of an edge is that of the graph plus that of the features of its ends. If those
-    attract nobody (then a contraction lowers such costs), an edge of largest cost is contracted each time;
-    otherwise it is one whose cost was the largest when it was computed last.
+    With features, the cost of an edge is that of the graph plus that of the features of its ends. If no
+    cost of features is positive (then contractions only lower them), an edge of largest cost is contracted
+    each time; otherwise it is one whose cost was the largest when it was computed last.
     """
     m = len(costs)
     costs = costs.astype(np.float64)
@@ -331,36 +332,19 @@ def pop(graph: GraphContraction, heap: EdgeHeap) -> None:
         at = child
 
 
-# The hash table has linear probing; removal closes the gap, so there are no tombstones.
+# The hash table from pairs of slots to edges.
 
 
 @kernel
-def key_of(graph: GraphContraction, a: int, b: int) -> np.int64:
+def key_of(graph: GraphContraction, a: int, b: int) -> int:
     return np.int64(min(a, b)) * graph.head.shape[0] + np.int64(max(a, b))
-
-
-@kernel
-def first_position(graph: GraphContraction, key: np.int64) -> np.int64:
-    """Return where probing for a key starts; the halves are mixed by factors that do not overflow."""
-    mixed = (key & 0xFFFFFFFF) * 0x5BD1E995 ^ (key >> 32) * 0x45D9F3B5
-    return (mixed ^ (mixed >> 29)) & (graph.keys.shape[0] - 1)
-
-
-@kernel
-def position_of(graph: GraphContraction, key: np.int64) -> np.int64:
-    """Return the position of a key, or the empty position for it."""
-    mask = graph.keys.shape[0] - 1
-    at = first_position(graph, key)
-    while graph.keys[at] >= 0 and graph.keys[at] != key:
-        at = (at + 1) & mask
-    return at
 
 
 @kernel
 def add_pair(graph: GraphContraction, a: int, b: int, e: int) -> int:
     """Return the edge between two slots; if there is none yet, it is edge e from now on."""
     key = key_of(graph, a, b)
-    at = position_of(graph, key)
+    at = position_of(graph.keys, key)
     if graph.keys[at] < 0:
         graph.keys[at] = key
         graph.edges[at] = e
@@ -369,16 +353,4 @@ def add_pair(graph: GraphContraction, a: int, b: int, e: int) -> int:
 
 @kernel
 def remove_pair(graph: GraphContraction, a: int, b: int) -> None:
-    mask = graph.keys.shape[0] - 1
-    gap = position_of(graph, key_of(graph, a, b))
-    at = gap
-    while True:
-        at = (at + 1) & mask
-        if graph.keys[at] < 0:
-            break
-        home = first_position(graph, graph.keys[at])
-        if (at - home) & mask >= (at - gap) & mask:  # its probe sequence passes through the gap
-            graph.keys[gap] = graph.keys[at]
-            graph.edges[gap] = graph.edges[at]
-            gap = at
-    graph.keys[gap] = -1
+    remove_key(graph.keys, graph.edges, key_of(graph, a, b))

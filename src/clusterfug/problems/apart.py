@@ -30,7 +30,7 @@ class Apart(NamedTuple):
 
     @classmethod
     def of_links(cls, links: Links) -> "Apart":
-        """The pairs and groups of hard links."""
+        """The cannot-links and exclusive groups."""
         items = np.flatnonzero(links.exclusive >= 0)
         return cls(links.cannot, np.stack([items, links.exclusive[items]], axis=1))
 

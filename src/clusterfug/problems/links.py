@@ -256,9 +256,9 @@ def _check_contradictions(links: Links, item: str) -> None:
     else:
         return
     chain = _shortest_chain(links, i, j)
-    who = "they" if len(chain) == 2 else _joined(chain)
+    subject = "they" if len(chain) == 2 else _joined(chain)
     raise ValueError(
-        f"{item}s {i} and {j} {said}, but {who} {verb}: remove one of these links, or give link_weight"
+        f"{item}s {i} and {j} {said}, but {subject} {verb}: remove one of these links, or give link_weight"
     )
 
 

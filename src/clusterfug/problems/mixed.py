@@ -39,7 +39,7 @@ _MAX_EXACT_INTEGER = 2**53  # integers of smaller magnitude are exact in float64
 class MixedPartners(NamedTuple):
     """Candidates for the first moves and for contraction."""
 
-    neighbours: "Neighbours"  # by features alone; without columns if features attract nobody
+    neighbours: "Neighbours"  # by features alone; without columns if no cost of features is positive
     best: NDArray[np.float64]  # (n,) largest cost of the item, over its edges and neighbours
 
 
@@ -108,25 +108,21 @@ class MixedProblem(Problem):
         if isinstance(problem, MixedProblem):
             if problem.links is not None:
                 raise ValueError("the problem has links already: give all links at once")
-            dense, graph, apart, together = problem.dense, problem.graph, problem.apart, problem.together
+            dense, graph = problem.dense, problem.graph
         elif isinstance(problem, GraphProblem):
             dense, graph = DenseProblem(np.zeros((n, 1), dtype=np.float32), 0.0), problem
-            apart, together = Apart.nothing(), None
         else:
             assert isinstance(problem, DenseProblem)
             dense, graph = problem, GraphProblem(NO_PAIRS, [], n)
-            apart, together = Apart.nothing(), None
         if links.weight is None:
-            if len(links.must):
-                together = links.groups
+            together = links.groups if len(links.must) else None
             linked = cls.of_parts(dense, graph, Apart.of_links(links), together)
-            linked.links = links
-            return linked
-        cannot = Apart.of_links(links).all_pairs()
-        edges = np.concatenate([graph.edges, links.must, cannot])
-        signs = np.append(np.ones(len(links.must)), -np.ones(len(cannot)))
-        costs = np.concatenate([graph.costs, links.weight * signs])
-        linked = cls.of_parts(dense, GraphProblem(edges, costs, n), apart, together)
+        else:
+            cannot = Apart.of_links(links).all_pairs()
+            edges = np.concatenate([graph.edges, links.must, cannot])
+            signs = np.append(np.ones(len(links.must)), -np.ones(len(cannot)))
+            costs = np.concatenate([graph.costs, links.weight * signs])
+            linked = cls.of_parts(dense, GraphProblem(edges, costs, n), Apart.nothing())
         linked.links = links
         return linked
 
@@ -275,7 +271,7 @@ class MixedProblem(Problem):
         return SparseTerms(starts, ends, costs, clear, *groups)
 
     def partners(self, progress: Progress | None = None) -> MixedPartners:
-        """Neighbours by features, unless those attract nobody, and the best cost of every item."""
+        """Neighbours by features, if their costs may be positive, and the best cost of every item."""
         from clusterfug.neighbours.exact import Neighbours, exact_neighbours
         from clusterfug.refinement.feature_moves import N_NEIGHBOURS
 

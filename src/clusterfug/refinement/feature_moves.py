@@ -12,8 +12,6 @@ Gains that may be rounding errors are left for the end: they are compared with t
 of the costs (`GAIN_TOLERANCE`), for which the absolute rows of all items are added up.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -225,7 +223,7 @@ def apply_listed_moves(
     return unclear
 
 
-def _mean_degree(terms: Any) -> int:
+def _mean_degree(terms: SparseTerms | SparseState) -> int:
     """Mean number of edges per item, rounded up."""
     return -(-len(terms.ends) // max(1, len(terms.starts) - 1))
 

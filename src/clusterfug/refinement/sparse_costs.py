@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clusterfug.execution.hash_table import position_of, remove_key
 from clusterfug.execution.jit import inlined, kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 
@@ -48,7 +49,7 @@ class SparseState(NamedTuple):
     n_groups: int
     member_starts: Ints  # items of group g are members[member_starts[g]:member_starts[g + 1]]
     members: Ints
-    keys: Ints  # hash table with open addressing: slot * n_groups + group for the groups of each cluster
+    keys: Ints  # hash table: slot * n_groups + group for the groups of each cluster
     cost: Floats  # (slots,) cost of the item that is evaluated along its edges; 0 between items
     magnitude: Floats  # (slots,) the same of absolute costs, where they are needed; 0 between items
     is_adjacent: Ints  # (slots,) whether the item has an edge to the cluster; False between items
@@ -129,58 +130,25 @@ def add_edge_costs_to_own(state: SparseState, labels: Ints, items: Ints, stay: F
                 stay[i] += state.costs[at]
 
 
-# The groups of each cluster, in a hash table with linear probing; removal closes the gap.
+# The groups of each cluster, in a hash table.
 
 
 @inlined
 def is_open(state: SparseState, i: int, slot: int) -> bool:
     """Whether a cluster has no group in common with item i."""
     for at in range(state.group_starts[i], state.group_starts[i + 1]):
-        if state.keys[position_of(state, slot * state.n_groups + state.groups[at])] >= 0:
+        if state.keys[position_of(state.keys, slot * state.n_groups + state.groups[at])] >= 0:
             return False
     return True
-
-
-@kernel
-def first_position(state: SparseState, key: int) -> int:
-    """Where probing for a key starts."""
-    mixed = (key & 0xFFFFFFFF) * 0x5BD1E995 ^ (key >> 32) * 0x45D9F3B5
-    return (mixed ^ (mixed >> 29)) & (state.keys.shape[0] - 1)
-
-
-@kernel
-def position_of(state: SparseState, key: int) -> int:
-    """The position of a key, or the unused position where it would be."""
-    mask = state.keys.shape[0] - 1
-    at = first_position(state, key)
-    while state.keys[at] >= 0 and state.keys[at] != key:
-        at = (at + 1) & mask
-    return at
-
-
-@kernel
-def remove_key(state: SparseState, key: int) -> None:
-    mask = state.keys.shape[0] - 1
-    gap = position_of(state, key)
-    at = gap
-    while True:
-        at = (at + 1) & mask
-        if state.keys[at] < 0:
-            break
-        home = first_position(state, state.keys[at])
-        if (at - home) & mask >= (at - gap) & mask:  # its probe sequence passes through the gap
-            state.keys[gap] = state.keys[at]
-            gap = at
-    state.keys[gap] = -1
 
 
 @inlined
 def move_groups(state: SparseState, i: int, home: int, to: int) -> None:
     """Move the groups of item i from one cluster to another."""
     for at in range(state.group_starts[i], state.group_starts[i + 1]):
-        remove_key(state, home * state.n_groups + state.groups[at])
+        remove_key(state.keys, state.keys, home * state.n_groups + state.groups[at])
         key = to * state.n_groups + state.groups[at]
-        state.keys[position_of(state, key)] = key
+        state.keys[position_of(state.keys, key)] = key
 
 
 @kernel
@@ -189,7 +157,7 @@ def add_groups_of_items(state: SparseState, labels: Ints) -> None:
     for i in range(labels.shape[0]):
         for at in range(state.group_starts[i], state.group_starts[i + 1]):
             key = labels[i] * state.n_groups + state.groups[at]
-            state.keys[position_of(state, key)] = key
+            state.keys[position_of(state.keys, key)] = key
 
 
 #: That of problems without edges and groups.
