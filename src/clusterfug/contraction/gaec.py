@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from clusterfug.contraction.history import record_merge
 from clusterfug.execution import threads
 from clusterfug.execution.hash_table import position_of, remove_key
-from clusterfug.execution.jit import Progress, kernel
+from clusterfug.execution.jit import Progress, inlined, kernel
 from clusterfug.problems.cost_kernels import Floats, Ints
 from clusterfug.problems.dense import DenseProblem
 from clusterfug.result import MERGE
@@ -126,7 +126,8 @@ def add_edges(graph: GraphContraction, heap: EdgeHeap, start: int, stop: int) ->
             slot = graph.ends[e, side]
             graph.following[2 * e + side] = graph.head[slot]
             graph.head[slot] = 2 * e + side
-        push(graph, heap, e)
+        if graph.costs[e] > 0 or graph.sums.shape[0] > 0:
+            push(graph, heap, e)
 
 
 @kernel
@@ -198,7 +199,7 @@ def has_current_cost(graph: GraphContraction, heap: EdgeHeap, at: int) -> bool:
     return graph.ends[e, 0] >= 0 and heap.costs[at] == graph.keys_in_heap[e]
 
 
-@kernel
+@inlined
 def total_cost(graph: GraphContraction, e: int) -> float:
     """Return the cost of an edge, that of the features of its ends included."""
     cost = graph.costs[e]
@@ -239,7 +240,7 @@ def push_edges(graph: GraphContraction, heap: EdgeHeap, slot: int) -> None:
     half = graph.head[slot]
     while half >= 0:
         e = half >> 1
-        if graph.ends[e, 0] >= 0:
+        if graph.ends[e, 0] >= 0 and (graph.costs[e] > 0 or graph.sums.shape[0] > 0):
             push(graph, heap, e)
         half = graph.following[half]
 
@@ -265,7 +266,8 @@ def move_edges(graph: GraphContraction, heap: EdgeHeap, source: int, target: int
                 graph.following[half] = graph.head[target]
                 graph.head[target] = half
                 graph.degree[target] += 1
-            push(graph, heap, e)
+            if graph.costs[e] > 0 or graph.sums.shape[0] > 0:
+                push(graph, heap, e)
         half = after
 
 
